@@ -14,6 +14,9 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1") # assertions stay on
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
 
+# ccache turns our absolute paths into ones relative to the build folder, so both spellings are mapped.
+file(RELATIVE_PATH pypto_relative_source "${PROJECT_BINARY_DIR}" "${PROJECT_SOURCE_DIR}")
+
 add_library(pypto_options INTERFACE)
 target_include_directories(pypto_options INTERFACE "${PROJECT_SOURCE_DIR}")
 target_compile_options(pypto_options INTERFACE
@@ -21,7 +24,7 @@ target_compile_options(pypto_options INTERFACE
     # g++ fuses a separate multiply and add by default, which makes results depend on the instruction set.
     -ffp-contract=off
     # Paths in messages and debug data start at the root of the repository.
-    "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
+    "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=" "-ffile-prefix-map=${pypto_relative_source}=")
 
 # Instruction sets of the SIMD kernels. On x86-64 the baseline is SSE4.2 (every CPU since 2009), so that a vector
 # always has at least four FP32 lanes; AVX2 and AVX-512 are chosen at run time. All files must agree on this.

@@ -41,7 +41,7 @@ if [ "${#missing[@]}" -gt 0 ]; then
   root=()
   [ "$(id -u)" = 0 ] || root=(sudo)
   "${root[@]}" apt-get -qq update
-  "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "${missing[@]}"
+  "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
 # --- Python environment ---
