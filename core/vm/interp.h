@@ -32,6 +32,8 @@ struct Frame {
 struct Fiber {
     std::vector<Frame> frames;
     bool blocked = false;
+    bool lanes_running = false;  ///< the split_aiv body at pc runs on child fibers
+    int lane = -1;               ///< vector lane of a lane fiber
     uint64_t steps = 0;  ///< instructions executed
     Frame& top() { return frames.back(); }
     const Site* site() const;  ///< of the instruction about to be (or being) executed

@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/vm/interp.h"
+
+#include <algorithm>
+
+#include "core/vm/ops/lanes.h"
+#include "core/vm/ops/views.h"
+#include "core/vm/scalar.h"
+
+namespace pypto::vm {
+namespace {
+
+using ir::OpId;
+
+bool control_plane(const FunctionCode& fn) { return fn.level >= ir::Level::kChip; }
+
+/// OpCall over the registers of a frame.
+class FrameCall final : public OpCall {
+ public:
+  FrameCall(Frame& frame, const OpInsn& insn, Env& env) : frame_(frame), insn_(insn), env_(env) {
+    op = insn.op;
+    attrs = &insn.attrs;
+  }
+
+  bool has(int p) const override {
+    return p < static_cast<int>(insn_.operands.size()) &&
+           insn_.operands[static_cast<size_t>(p)].kind != Operand::Kind::kAbsent;
+  }
+  const View& view(int p) const override {
+    return frame_.v[static_cast<size_t>(insn_.operands[static_cast<size_t>(p)].reg.index)];
+  }
+  bool is_scalar(int p) const override { return has(p) && reg(p).cls == RegClass::kScalar; }
+  Scalar scalar(int p) const override { return frame_.s[static_cast<size_t>(reg(p).index)]; }
+  DType scalar_dtype(int p) const override { return reg(p).dtype; }
+  std::span<const int64_t> list(int p) const override {
+    if (!has(p)) return {};
+    const Operand& o = insn_.operands[static_cast<size_t>(p)];
+    auto& out = lists_[static_cast<size_t>(p) % kMaxLists];
+    out.clear();
+    auto push = [&](const Reg& r) {
+      if (r.cls == RegClass::kArray) {
+        const auto& items = frame_.a[static_cast<size_t>(r.index)]->items;
+        out.insert(out.end(), items.begin(), items.end());
+      } else {
+        out.push_back(frame_.s[static_cast<size_t>(r.index)].i);
+      }
+    };
+    if (o.kind == Operand::Kind::kList) {
+      for (const Reg& r : o.list) push(r);
+    } else {
+      push(o.reg);
+    }
+    return out;
+  }
+
+  DType result_dtype(int k) const override {
+    return k < static_cast<int>(insn_.results.size()) ? insn_.results[static_cast<size_t>(k)].dtype : DType::kNone;
+  }
+  bool result_is_tile(int k) const override {
+    return k < static_cast<int>(insn_.result_is_tile.size()) && insn_.result_is_tile[static_cast<size_t>(k)] != 0;
+  }
+  void set_result(View value, int k) override {
+    if (k >= static_cast<int>(insn_.results.size())) return;
+    const Reg& r = insn_.results[static_cast<size_t>(k)];
+    if (r.cls == RegClass::kView) frame_.v[static_cast<size_t>(r.index)] = std::move(value);
+  }
+  void set_result(Scalar value, int k) override {
+    if (k >= static_cast<int>(insn_.results.size())) return;
+    const Reg& r = insn_.results[static_cast<size_t>(k)];
+    if (r.cls == RegClass::kScalar) frame_.s[static_cast<size_t>(r.index)] = value;
+  }
+
+  View alloc(DType dtype, std::span<const int64_t> shape, bool zero) override {
+    View v;
+    v.dtype = dtype;
+    v.set_packed(static_cast<int>(shape.size()), shape.data());
+    v.buffer = BufferRef(pool_alloc(v.elements() * dtype_bytes(dtype), zero));
+    return v;
+  }
+  void access(const View& v, AccessKind kind) override {
+    if (v.buffer && v.buffer->kind != BufferKind::kOnChip) env_.access(v, kind);
+  }
+  void warn(const char* id, std::string text) override { env_.warn(id, std::move(text)); }
+  std::string operand_name(int p) const override {
+    return has(p) ? insn_.operands[static_cast<size_t>(p)].name : std::string();
+  }
+
+ private:
+  static constexpr size_t kMaxLists = 4;
+  const Reg& reg(int p) const { return insn_.operands[static_cast<size_t>(p)].reg; }
+
+  Frame& frame_;
+  const OpInsn& insn_;
+  Env& env_;
+  mutable std::vector<int64_t> lists_[kMaxLists];
+};
+
+/// The element or window that a control-plane read, write or assemble touches (01 L-161).
+View touched(const View& base, std::span<const int64_t> offset, std::span<const int64_t> extent) {
+  View v = base;
+  v.snapshot = BufferRef();
+  const int lead = base.rank - static_cast<int>(offset.size());
+  for (int i = 0; i < base.rank; ++i) {
+    const int64_t o = i < lead ? 0 : offset[static_cast<size_t>(i - lead)];
+    const int64_t n = extent.empty() ? 1 : (i < lead ? 1 : extent[static_cast<size_t>(i - lead)]);
+    if (o < 0 || o >= std::max<int64_t>(base.shape[i], 1)) return base;  // the operation reports the bad index
+    v.offset += o * base.stride[i] * dtype_bytes(base.dtype);
+    v.shape[i] = v.valid[i] = std::min(n, base.shape[i] - o);
+  }
+  v.fully_valid = true;
+  return v;
+}
+
+ExecStatus order_control_plane(FrameCall& call, Env& env) {
+  switch (call.op) {
+    case OpId::k_read:
+      return env.order_element(touched(call.view(0), call.list(1), {}), AccessKind::kRead);
+    case OpId::k_write:
+      return env.order_element(touched(call.view(0), call.list(1), {}), AccessKind::kWrite);
+    case OpId::k_assemble: {
+      const View& source = call.view(1);
+      if (env.order_element(source, AccessKind::kRead) == ExecStatus::kBlocked) return ExecStatus::kBlocked;
+      const std::vector<int64_t> extent(source.shape, source.shape + source.rank);
+      const View& target = call.view(0);
+      const auto offset = call.list(2);
+      if (static_cast<int>(offset.size()) != source.rank) return env.order_element(target, AccessKind::kWrite);
+      return env.order_element(touched(target, offset, extent), AccessKind::kWrite);
+    }
+    default:
+      return ExecStatus::kDone;
+  }
+}
+
+class Interpreter {
+ public:
+  Interpreter(Fiber& fiber, const Program& program, Env& env) : fiber_(fiber), program_(program), env_(env) {}
+
+  RunStatus run(uint64_t quantum) {
+    uint64_t left = quantum;
+    while (true) {
+      Frame& f = fiber_.top();
+      if (f.pc == f.end_pc) return RunStatus::kDone;  // end of a lane body
+      if (left == 0) return RunStatus::kQuantum;
+      --left;
+      ++fiber_.steps;
+      const Insn& in = f.fn->code[static_cast<size_t>(f.pc)];
+      const ExecStatus status = step(f, in);
+      if (status == ExecStatus::kBlocked) return RunStatus::kBlocked;
+      if (fiber_.frames.empty()) return RunStatus::kDone;
+      if (status == ExecStatus::kYield) return RunStatus::kYield;
+    }
+  }
+
+ private:
+  Scalar& s(Frame& f, int32_t i) { return f.s[static_cast<size_t>(i)]; }
+  View& v(Frame& f, int32_t i) { return f.v[static_cast<size_t>(i)]; }
+
+  ExecStatus step(Frame& f, const Insn& in) {
+    switch (in.op) {
+      case Opcode::kNop:
+        break;
+      case Opcode::kConst:
+        std::memcpy(&s(f, in.dst), &f.fn->pool[static_cast<size_t>(in.a)], sizeof(int64_t));
+        break;
+      case Opcode::kMoveS:
+        s(f, in.dst) = s(f, in.a);
+        break;
+      case Opcode::kMoveV:
+        if (in.dst != in.a) v(f, in.dst) = View(v(f, in.a));
+        break;
+      case Opcode::kMoveA:
+        f.a[static_cast<size_t>(in.dst)] = std::make_shared<ArrayValue>(*f.a[static_cast<size_t>(in.a)]);
+        break;
+      case Opcode::kShareA:
+        f.a[static_cast<size_t>(in.dst)] = f.a[static_cast<size_t>(in.a)];
+        break;
+      case Opcode::kScalar:
+        scalar(f, in);
+        break;
+      case Opcode::kCast:
+        cast(f, in);
+        break;
+      case Opcode::kRangeCheck:
+        range_check(f, in);
+        break;
+      case Opcode::kJump:
+        f.pc = in.a;
+        return ExecStatus::kDone;
+      case Opcode::kBranchFalse:
+        if (s(f, in.a).i == 0) {
+          f.pc = in.b;
+          return ExecStatus::kDone;
+        }
+        break;
+      case Opcode::kForTest: {
+        const int64_t i = s(f, in.a).i;
+        const int64_t stop = s(f, in.b).i;
+        const int64_t stride = s(f, in.c).i;
+        if (stride > 0 ? i >= stop : i <= stop) {
+          f.pc = in.dst;
+          return ExecStatus::kDone;
+        }
+        break;
+      }
+      case Opcode::kForCheck:
+        if (s(f, in.a).i == 0) {
+          fail(ErrorClass::kProgramFault, "the step of this loop is 0", {}, "use a non-zero step");
+        }
+        break;
+      case Opcode::kOp: {
+        const ExecStatus status = operation(f, f.fn->ops[static_cast<size_t>(in.a)]);
+        if (status != ExecStatus::kDone) {
+          if (status == ExecStatus::kYield) ++f.pc;
+          return status;
+        }
+        break;
+      }
+      case Opcode::kCall:
+        return call(f, f.fn->calls[static_cast<size_t>(in.a)]);
+      case Opcode::kDim:
+        s(f, in.dst).i = v(f, in.a).shape[in.b];
+        break;
+      case Opcode::kValid:
+        s(f, in.dst).i = v(f, in.a).valid[in.b];
+        break;
+      case Opcode::kArrayNew: {
+        auto array = std::make_shared<ArrayValue>();
+        array->dtype = in.dtype;
+        array->items.assign(static_cast<size_t>(in.a), 0);
+        f.a[static_cast<size_t>(in.dst)] = std::move(array);
+        break;
+      }
+      case Opcode::kArrayGet:
+        s(f, in.dst).i = element(f, in.a, s(f, in.b).i, in);
+        break;
+      case Opcode::kArraySet:
+        element(f, in.dst, s(f, in.a).i, in) = s(f, in.b).i;
+        break;
+      case Opcode::kCreate:
+        create(f, in);
+        break;
+      case Opcode::kLanes:
+        return lanes(f, f.fn->lanes[static_cast<size_t>(in.a)]);
+      case Opcode::kReturn:
+        return leave(f);
+      case Opcode::kScopeBegin:
+      case Opcode::kScopeEnd:
+        env_.scope(in.op == Opcode::kScopeBegin, static_cast<ir::ScopeKind>(in.a));
+        break;
+      case Opcode::kRelease:
+        v(f, in.a) = View();
+        break;
+      case Opcode::kChain:
+        run_chain_insn(f, in.a, env_);
+        break;
+    }
+    ++f.pc;
+    return ExecStatus::kDone;
+  }
+
+  void scalar(Frame& f, const Insn& in) {
+    const Scalar a = s(f, in.a);
+    const Scalar b = in.b >= 0 ? s(f, in.b) : scalar_of(int64_t{0});
+    const auto op = static_cast<OpId>(in.sub);
+    if (!is_float(in.dtype) && a.i < 0 && (op == OpId::k_scalar_floordiv || op == OpId::k_scalar_mod) &&
+        is_signed_int(in.dtype)) {
+      env_.warn("W-NEGATIVE-DIVIDEND", std::string("negative dividend ") + std::to_string(a.i) + " of " +
+                                           (op == OpId::k_scalar_mod ? "%" : "//") +
+                                           ": floor semantics here, truncating targets differ; add the divisor first");
+    }
+    s(f, in.dst) = scalar_op(op, in.dtype, a, b);
+  }
+
+  void cast(Frame& f, const Insn& in) {
+    bool bad = false;
+    const Scalar value = s(f, in.a);
+    s(f, in.dst) = cast_scalar(value, in.dtype, in.dtype2, &bad);
+    if (bad && is_float(in.dtype)) {
+      env_.warn("W-CAST-RANGE", "scalar " + std::to_string(value.f) + " does not fit " +
+                                    std::string(dtype_text(in.dtype2)) + "; it becomes " +
+                                    std::to_string(s(f, in.dst).i));
+    }
+  }
+
+  void range_check(Frame& f, const Insn& in) {
+    const int64_t value = s(f, in.a).i;
+    if (fits(value, in.dtype)) return;
+    const std::string name = in.site >= 0 ? f.fn->sites[static_cast<size_t>(in.site)].what : std::string("the value");
+    fail(ErrorClass::kProgramFault,
+         "value " + std::to_string(value) + " does not fit " + std::string(dtype_text(in.dtype)) + " of '" + name + "'");
+  }
+
+  int64_t& element(Frame& f, int32_t array, int64_t index, const Insn& in) {
+    auto& items = f.a[static_cast<size_t>(array)]->items;
+    if (index < 0 || index >= static_cast<int64_t>(items.size())) {
+      const std::string name = in.site >= 0 ? f.fn->sites[static_cast<size_t>(in.site)].what : std::string("array");
+      fail(ErrorClass::kOutOfBoundsError, "index " + std::to_string(index) + " is outside array '" + name +
+                                              "' of extent " + std::to_string(items.size()));
+    }
+    return items[static_cast<size_t>(index)];
+  }
+
+  void create(Frame& f, const Insn& in) {
+    const CreateInsn& c = f.fn->creates[static_cast<size_t>(in.a)];
+    std::vector<int64_t> shape;
+    for (const Reg& r : c.shape) {
+      shape.push_back(s(f, r.index).i);
+      if (shape.back() < 0) {
+        fail(ErrorClass::kProgramFault, "extent " + std::to_string(shape.back()) + " of dimension " +
+                                            std::to_string(shape.size() - 1) + " of '" + c.name + "' is negative");
+      }
+    }
+    if (!c.on_chip) {
+      v(f, in.dst) = env_.create(c, shape);
+      return;
+    }
+    View value;
+    value.dtype = c.dtype;
+    value.set_packed(static_cast<int>(shape.size()), shape.data());
+    value.buffer = BufferRef(pool_alloc(value.elements() * dtype_bytes(c.dtype), true));
+    value.buffer->written.all = c.has_init;
+    if (c.has_init && c.init != 0) fill_elements(value.data(), c.dtype, c.init, value.elements());
+    v(f, in.dst) = std::move(value);
+  }
+
+  ExecStatus operation(Frame& f, const OpInsn& insn) {
+    FrameCall call(f, insn, env_);
+    if (control_plane(*f.fn)) {
+      if (order_control_plane(call, env_) == ExecStatus::kBlocked) return ExecStatus::kBlocked;
+      if (insn.op == OpId::k_transpose) {
+        call.set_result(transpose_strides(call.view(0), static_cast<int>(call.attr_int(ir::AttrKey::k_axis1)),
+                                          static_cast<int>(call.attr_int(ir::AttrKey::k_axis2))),
+                        0);
+        return ExecStatus::kDone;
+      }
+    }
+    if (const ExecFn fn = exec_function(insn.op)) return fn(call);
+    return env_.machine_op(call);
+  }
+
+  ExecStatus call(Frame& f, const CallInsn& insn) {
+    if (!insn.local && !insn.member) {
+      const ExecStatus status = env_.call(insn, f);
+      if (status == ExecStatus::kBlocked) return status;
+      ++f.pc;
+      return status;
+    }
+    const FunctionCode& callee = program_.functions[static_cast<size_t>(insn.callee)];
+    auto fiber = make_fiber(callee);
+    Frame& target = fiber->top();
+    for (size_t i = 0; i < insn.args.size(); ++i) pass(f, insn.args[i], target, callee.params[i].reg);
+    bind_symbols(target);
+    ++f.pc;
+    if (insn.member) {
+      alias_results(f, insn, callee);
+      if (callee.dual_aiv) {
+        auto second = std::make_unique<Fiber>(*fiber);
+        env_.spawn(std::move(fiber), 0);
+        env_.spawn(std::move(second), 1);
+      } else {
+        env_.spawn(std::move(fiber), -1);
+      }
+      return ExecStatus::kDone;
+    }
+    target.return_to = &insn;
+    fiber_.frames.push_back(std::move(fiber->frames.front()));  // invalidates f
+    return ExecStatus::kDone;
+  }
+
+  void pass(Frame& from, const Reg& arg, Frame& to, const Reg& param) {
+    switch (arg.cls) {
+      case RegClass::kScalar:
+        s(to, param.index) = s(from, arg.index);
+        break;
+      case RegClass::kView:
+        v(to, param.index) = v(from, arg.index);
+        break;
+      case RegClass::kArray:
+        to.a[static_cast<size_t>(param.index)] = from.a[static_cast<size_t>(arg.index)];
+        break;
+      case RegClass::kNone:
+        break;
+    }
+  }
+
+  /// Results of a call that are the storage of arguments.
+  void alias_results(Frame& f, const CallInsn& insn, const FunctionCode& callee) {
+    for (size_t k = 0; k < insn.results.size(); ++k) {
+      const Reg& r = insn.results[k];
+      if (r.cls != RegClass::kView || k >= callee.result_params.size() || callee.result_params[k] < 0) continue;
+      v(f, r.index) = View(v(f, insn.args[static_cast<size_t>(callee.result_params[k])].index));
+    }
+  }
+
+  ExecStatus leave(Frame& f) {
+    if (f.fn->type == ir::FunctionType::kGroup && !env_.join()) return ExecStatus::kBlocked;
+    if (fiber_.frames.size() == 1) {
+      fiber_.frames.clear();
+      return ExecStatus::kDone;
+    }
+    const CallInsn* insn = f.return_to;
+    Frame done = std::move(fiber_.frames.back());
+    fiber_.frames.pop_back();
+    Frame& caller = fiber_.top();
+    for (size_t k = 0; insn && k < insn->results.size() && k < done.fn->results.size(); ++k) {
+      const Reg& to = insn->results[k];
+      const Reg& from = done.fn->results[k];
+      if (to.cls != from.cls) continue;
+      pass(done, from, caller, to);
+    }
+    return ExecStatus::kDone;
+  }
+
+  /// split_aiv: both lanes run the body on a copy of the registers; gathered values are joined afterwards.
+  ExecStatus lanes(Frame& f, const LanesInsn& insn) {
+    if (!fiber_.lanes_running) {
+      for (int lane = 0; lane < 2; ++lane) {
+        auto child = std::make_unique<Fiber>();
+        child->frames.push_back(f);
+        Frame& c = child->top();
+        c.pc = insn.begin;
+        c.end_pc = insn.end;
+        c.return_to = nullptr;
+        s(c, insn.lane_reg).i = lane;
+        child->lane = lane;
+        env_.spawn(std::move(child), lane);
+      }
+      fiber_.lanes_running = true;
+      return ExecStatus::kBlocked;
+    }
+    if (!env_.join()) return ExecStatus::kBlocked;
+    fiber_.lanes_running = false;
+    auto& children = env_.children();
+    PYPTO_CHECK(children.size() == 2, "a split_aiv body has two lanes");
+    Frame& lane0 = children[0]->top();
+    Frame& lane1 = children[1]->top();
+    const int32_t end_pc = f.end_pc;
+    f.s = lane0.s;
+    std::vector<View> joined;
+    for (const auto& join : insn.joins) {
+      joined.push_back(join_lanes(v(lane0, join.lane_view), v(lane1, join.lane_view), insn.mode));
+    }
+    f.v = lane0.v;
+    f.a = lane0.a;
+    for (size_t k = 0; k < joined.size(); ++k) v(f, insn.joins[k].parent_view) = std::move(joined[k]);
+    f.end_pc = end_pc;
+    f.pc = insn.end;
+    children.clear();
+    return ExecStatus::kDone;
+  }
+
+  void run_chain_insn(Frame& f, int32_t index, Env& env);
+
+  Fiber& fiber_;
+  const Program& program_;
+  Env& env_;
+};
+
+void Interpreter::run_chain_insn(Frame&, int32_t, Env&) { PYPTO_CHECK(false, "no strip chain was emitted"); }
+
+}  // namespace
+
+const Site* Fiber::site() const {
+  if (frames.empty()) return nullptr;
+  const Frame& f = frames.back();
+  if (f.pc < 0 || f.pc >= static_cast<int32_t>(f.fn->code.size())) return nullptr;
+  const int32_t site = f.fn->code[static_cast<size_t>(f.pc)].site;
+  return site >= 0 ? &f.fn->sites[static_cast<size_t>(site)] : nullptr;
+}
+
+RunStatus run(Fiber& fiber, const Program& program, Env& env, uint64_t quantum) {
+  Interpreter interpreter(fiber, program, env);
+  try {
+    return interpreter.run(quantum);
+  } catch (Failure& failure) {
+    Diagnostic& d = failure.diagnostic();
+    if (!d.span.known()) {
+      if (const Site* site = fiber.site()) d.span = site->span;
+    }
+    throw;
+  }
+}
+
+std::unique_ptr<Fiber> make_fiber(const FunctionCode& fn) {
+  auto fiber = std::make_unique<Fiber>();
+  Frame frame;
+  frame.fn = &fn;
+  frame.s.resize(static_cast<size_t>(fn.scalar_count));
+  for (auto& x : frame.s) x.i = 0;
+  frame.v.resize(static_cast<size_t>(fn.view_count));
+  frame.a.resize(static_cast<size_t>(fn.array_count));
+  fiber->frames.push_back(std::move(frame));
+  return fiber;
+}
+
+std::vector<Diagnostic> bind_symbols(Frame& frame) {
+  std::vector<Diagnostic> warnings;
+  for (const SymbolBinding& b : frame.fn->symbols) {
+    const ParamInfo& p = frame.fn->params[static_cast<size_t>(b.param)];
+    const View& first = frame.v[static_cast<size_t>(p.reg.index)];
+    const int64_t extent = b.valid ? first.valid[b.axis] : first.shape[b.axis];
+    frame.s[static_cast<size_t>(b.reg)].i = extent;
+    for (const auto& [param, axis] : b.others) {
+      const ParamInfo& q = frame.fn->params[static_cast<size_t>(param)];
+      const int64_t other = frame.v[static_cast<size_t>(q.reg.index)].shape[axis];
+      if (other == extent) continue;
+      Diagnostic d;
+      d.cls = ErrorClass::kTypeError;
+      d.id = "W-DYN-EXTENT";
+      d.message = frame.fn->name + ": dynamic dimension '" + b.name + "' is " + std::to_string(extent) + " in '" +
+                  p.name + "' (dimension " + std::to_string(b.axis) + ") but " + std::to_string(other) + " in '" +
+                  q.name + "' (dimension " + std::to_string(axis) + ")";
+      d.hint = "pass arguments whose extents agree, or give the dimensions different symbols";
+      d.span = frame.fn->span;
+      if (b.used_as_value) throw Failure(std::move(d));
+      d.severity = Severity::kWarning;
+      warnings.push_back(std::move(d));
+    }
+  }
+  return warnings;
+}
+
+}  // namespace pypto::vm
