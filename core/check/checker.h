@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/diagnostic.h"
+#include "core/check/box.h"
+#include "core/ir/enums.h"
+#include "core/vm/exec.h"
+#include "core/vm/program.h"
+
+/// Happens-before checking of one run (03 section 8). The machine tells the checker what happens, in commit order; the
+/// checker tells the machine what is wrong, through a Sink. It never changes a value and never blocks anybody.
+namespace pypto::check {
+
+/// What an actor knows: an immutable vector clock, shared by everything that was released at the same point. Null is
+/// the clock of somebody who knows nothing.
+class ClockData;
+using Clock = std::shared_ptr<const ClockData>;
+
+/// An actor of 03 M-1 while it lives. -1: not tracked (checks are off).
+using ActorId = int32_t;
+inline constexpr ActorId kNoActor = -1;
+
+/// Names of an actor for reports, and what decides severities (03 M-33).
+struct ActorInfo {
+  int rank = -1;  ///< logical rank, -1 = host
+  int dispatch = -1;  ///< index in host order
+  int group = -1;     ///< dispatch group (03 M-32)
+  int64_t task = -1;  ///< submission number in its dispatch, -1 = control plane
+  int block = -1;
+  int lane = -1;  ///< vector lane 0 or 1, -1 = none
+  const vm::FunctionCode* kernel = nullptr;
+  std::string core;     ///< "AIV 3"
+  bool manual = false;  ///< its task belongs to a manual scope (hint of the report)
+};
+
+/// Storage that more than one actor can see.
+struct ObjectInfo {
+  std::string name;   ///< buffer name of a window, parameter or variable name of a tensor
+  int rank = -1;      ///< owner; -1 = host memory
+  int window = -1;    ///< index of the window buffer, -1 = plain tensor
+  const uint8_t* data = nullptr;
+  int64_t bytes = 0;
+};
+
+/// A plain or atomic access (03 M-3), told before it takes effect.
+struct Access {
+  ActorId actor = kNoActor;
+  int32_t object = -1;
+  Box box;
+  vm::AccessKind kind = vm::AccessKind::kRead;
+  DType dtype = DType::kNone;  ///< two atomic adds of one dtype do not conflict
+  bool remote = false;         ///< by RMA with a peer other than itself
+  ir::OpId op = {};
+  const vm::Site* site = nullptr;
+  std::string_view name;  ///< the operand as the user wrote it
+  /// The view's shape, strides and element offset in its root, for index ranges of reports; may be null.
+  const vm::View* view = nullptr;
+};
+
+/// An executed notify, told when it is committed.
+struct Notify {
+  ActorId actor = kNoActor;  ///< who issued it; may have ended since
+  ActorInfo info;
+  Clock release;  ///< the issuer's clock when it executed the notify
+  int32_t object = -1;
+  int64_t offset = 0;  ///< byte offset of the cell in its slice
+  ir::NotifyOp op = ir::NotifyOp::kAtomicAdd;
+  int32_t value = 0;
+  int32_t before = 0, after = 0;  ///< the cell
+  const vm::Site* site = nullptr;
+  uint64_t iteration = 0;  ///< the issuer's instruction count, tells executions of one statement apart
+};
+
+/// A satisfied wait.
+struct Observe {
+  ActorId actor = kNoActor;  ///< kNoActor for defer_wait
+  ActorInfo info;
+  Clock at;  ///< what the waiting side knew before; used when actor is kNoActor
+  int32_t object = -1;
+  int64_t offset = 0;
+  ir::WaitCmp cmp = ir::WaitCmp::kGe;
+  int32_t expected = 0;
+  int32_t seen = 0;
+  const vm::Site* site = nullptr;
+};
+
+/// Receives reports. Throws Failure when the report is an error and the run stops at the first one.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual void report(Diagnostic d) = 0;
+  /// Round in which the scheduler is (03 M-38), for M-33.
+  virtual int64_t round() const = 0;
+};
+
+struct CheckOptions {
+  bool strict = false;
+  int ranks = 1;
+  std::vector<int> device_ids;
+  /// Plain tensors need histories beyond one task: the program has manual scopes, no_dep or manual_dep.
+  bool track_tensors = false;
+};
+
+class Checker {
+ public:
+  virtual ~Checker() = default;
+
+  // ---- actors and order (03 M-10, M-11, M-14 ... M-19, M-27)
+  /// A new actor whose first operation comes after everything in `after`.
+  virtual ActorId start(const ActorInfo& info, std::span<const Clock> after) = 0;
+  /// Everything the actor did so far, as a release. Later operations of the actor are not part of it.
+  virtual Clock release(ActorId actor) = 0;
+  /// Everything in `clock` happens before what the actor does next.
+  virtual void acquire(ActorId actor, const Clock& clock) = 0;
+  /// The actor's last operation is done. Its id may be reused.
+  virtual Clock end(ActorId actor) = 0;
+  virtual Clock join(std::span<const Clock> clocks) = 0;
+
+  // ---- storage
+  virtual void add_object(int32_t object, const ObjectInfo& info) = 0;
+  virtual void drop_object(int32_t object) = 0;
+  /// Zeroing at the start of a call (03 W-13): forgets histories and modification orders of the object.
+  virtual void reset_object(int32_t object) = 0;
+
+  // ---- accesses and signals
+  virtual void access(const Access& access) = 0;
+  virtual void notify(const Notify& notify) = 0;
+  /// Acquires what the wait surely observes (03 M-30): into the actor, or (defer_wait) as the returned clock.
+  virtual Clock observe(const Observe& observe) = 0;
+  /// The slice of one actor's execution ends: what it accessed last has taken effect.
+  virtual void settle() = 0;
+  /// Everything has run. Reports what could only be judged with all notifies known (03 M-30).
+  virtual void finish() = 0;
+};
+
+/// Checks of 03 M-37 for `default` and `strict`.
+std::unique_ptr<Checker> make_checker(const CheckOptions& options, Sink& sink);
+/// Tells nothing, knows nothing: `off`.
+std::unique_ptr<Checker> make_null_checker();
+
+}  // namespace pypto::check
