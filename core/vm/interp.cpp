@@ -498,7 +498,7 @@ std::vector<Diagnostic> bind_symbols(Frame& frame) {
   for (const SymbolBinding& b : frame.fn->symbols) {
     const ParamInfo& p = frame.fn->params[static_cast<size_t>(b.param)];
     const View& first = frame.v[static_cast<size_t>(p.reg.index)];
-    const int64_t extent = b.valid ? first.valid[b.axis] : first.shape[b.axis];
+    const int64_t extent = (b.valid ? first.valid[b.axis] : first.shape[b.axis]) / b.divide;
     frame.s[static_cast<size_t>(b.reg)].i = extent;
     for (const auto& [param, axis] : b.others) {
       const ParamInfo& q = frame.fn->params[static_cast<size_t>(param)];

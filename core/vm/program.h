@@ -151,6 +151,7 @@ struct SymbolBinding {
     int32_t param = -1;
     int32_t axis = -1;
     bool valid = false;
+    int64_t divide = 1;  ///< the extent is the symbol times this
     std::string name;
     /// The other places that mention the symbol, checked at entry (01 L-30): error when `used_as_value`.
     std::vector<std::pair<int32_t, int32_t>> others;
