@@ -49,6 +49,9 @@ public:
     virtual void set_result(View value, int k = 0) = 0;
     virtual void set_result(Scalar value, int k = 0) = 0;
 
+    /// Whether the operation runs in the control plane (orchestration) instead of a kernel (02 O-211.4).
+    virtual bool in_control_plane() const { return false; }
+
     // Services.
     /// A fresh packed on-chip buffer with the given extents, fully valid. `zero`: contents must be zero (unwritten);
     /// otherwise the caller writes every cell of it (or calls mark_unwritten).
