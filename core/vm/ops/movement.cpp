@@ -95,8 +95,8 @@ View write_window(OpCall& call, int target_param, int source_param, const View& 
     const Extents offset = expand_front(offset_list, rank, 0);
     const Extents extent = landing_extents(call, source_param, source, rank);
     View result = target;
-    if (source.rank == rank && offset_list.rank == rank) {
-        const Extents valid = written_valid(call, target_param, target, offset, valid_of(source));
+    if (source.rank >= rank && offset_list.rank == rank) {
+        const Extents valid = written_valid(call, target_param, target, offset, extent);
         for (int i = 0; i < rank; ++i) result.valid[i] = valid[i];
         result.refresh_fully_valid();
     }
@@ -214,7 +214,7 @@ ExecStatus assemble_tile(OpCall& call) {
     block.fully_valid = true;
     const Extents extent = landing_extents(call, 1, block, target.rank);
     check_window(call, 0, target, offset, extent, "the whole source tile must fit in the target");
-    const Extents valid = written_valid(call, 0, target, offset, landing_extents(call, 1, source, target.rank));
+    const Extents valid = written_valid(call, 0, target, offset, extent);
     copy_cells(window_of(out, offset, extent), block);
     for (int i = 0; i < out.rank; ++i) out.valid[i] = valid[i];
     out.refresh_fully_valid();
