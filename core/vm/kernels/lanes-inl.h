@@ -73,7 +73,7 @@ HWY_INLINE hn::VFromD<hn::RebindToUnsigned<DF>> to_bf16_lanes(DF df, hn::VFromD<
     const auto high = hn::ShiftRight<16>(bits);
     const auto odd = hn::And(high, hn::Set(du, 1u));
     const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(du, 0x7fffu)), odd));
-    const auto is_nan = hn::RebindMask(du, hn::Ne(value, value));
+    const auto is_nan = hn::RebindMask(du, hn::IsNaN(value));
     (void)df;
     return hn::IfThenElse(is_nan, hn::Or(high, hn::Set(du, 0x40u)), rounded);
 }

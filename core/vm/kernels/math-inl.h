@@ -50,7 +50,7 @@ HWY_INLINE hn::VFromD<D> exp_lanes(D d, hn::VFromD<D> x) {
     const auto whole = hn::ConvertTo(di, n);
     const auto half = hn::ShiftRight<1>(whole);
     p = hn::Mul(hn::Mul(p, power_of_two(d, half)), power_of_two(d, hn::Sub(whole, half)));
-    return hn::IfThenElse(hn::Ne(x, x), hn::Add(x, x), p);
+    return hn::IfThenElse(hn::IsNaN(x), hn::Add(x, x), p);
 }
 
 /// ln x. x = 2^k m with sqrt(1/2) <= m < sqrt(2); with f = m - 1 and s = f / (2 + f), ln m = 2 atanh(s) as an odd
@@ -85,7 +85,7 @@ HWY_INLINE hn::VFromD<D> log_lanes(D d, hn::VFromD<D> x) {
     result = hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Neg(infinity), result);
     const auto nan = hn::Set(d, std::numeric_limits<float>::quiet_NaN());
     result = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), nan, result);
-    return hn::IfThenElse(hn::Ne(x, x), hn::Add(x, x), result);
+    return hn::IfThenElse(hn::IsNaN(x), hn::Add(x, x), result);
 }
 
 }  // namespace HWY_NAMESPACE
