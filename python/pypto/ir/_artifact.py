@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The artifact directory: what is written by a compile and read by `from_dir`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pypto import _core, _env
+from pypto._platform import backend_of, check_platform, default_platform, is_hardware
+from pypto.ir import _texts
+from pypto.ir._options import CompileOptions
+from pypto.ir.distributed_config import DistributedConfig
+from pypto.passes._context import runtime_kind_from_name
+
+PROGRAM = "program.bin"
+SINGLE_META = "compiled_meta.json"
+DIST_META = "distributed_meta.json"
+MANIFEST = "report/generated.json"
+_SCHEMA = {SINGLE_META: 1, DIST_META: 2}
+_THREADS = {"a2a3": 4, "a5": 5}
+
+_lock = threading.Lock()
+_busy: set[str] = set()
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+    _busy.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+# ------------------------------------------------------------------------------------------------- directories
+
+
+def _fresh(name: str) -> Path:
+    """Make and return a new directory for program `name` below the build directory."""
+    base = Path(_env.get("PYPTO_PROG_BUILD_DIR", "build_output"))
+    stem = f"{name}_{time.strftime('%Y%m%d_%H%M%S')}"
+    base.mkdir(parents=True, exist_ok=True)
+    for number in range(1, 100000):
+        folder = base / (stem if number == 1 else f"{stem}_{number}")
+        try:
+            folder.mkdir()
+            return folder.absolute()
+        except FileExistsError:
+            continue
+    raise OSError(f"no free directory name for {stem} in {base}")
+
+
+@contextlib.contextmanager
+def directory(output_dir: str | None, name: str) -> Iterator[Path]:
+    """Hold the artifact directory of one compile: the one asked for, or a new one.
+
+    Raises
+    ------
+    RuntimeError
+        If another compile of this process is writing the same directory.
+    """
+    if output_dir is None:
+        folder, fresh = _fresh(name), True
+    else:
+        folder, fresh = Path(output_dir).absolute(), not Path(output_dir).exists()
+        folder.mkdir(parents=True, exist_ok=True)
+    key = os.path.realpath(folder)
+    with _lock:
+        if key in _busy:
+            raise RuntimeError(f"another compile is writing {folder} right now; give each compile its own output_dir")
+        _busy.add(key)
+    try:
+        yield folder
+    except BaseException:
+        if fresh:
+            with contextlib.suppress(OSError):
+                folder.rmdir()  # only if nothing was written
+        raise
+    finally:
+        with _lock:
+            _busy.discard(key)
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old or the new content, never a part."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def _put(folder: Path, relative: str, text: str, manifest: dict[str, list[int]] | None) -> None:
+    path = folder / relative
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = text.encode()
+    path.write_bytes(data)
+    if manifest is not None:
+        manifest[relative] = [len(data), zlib.crc32(data)]
+
+
+# ----------------------------------------------------------------------------------------------------- writing
+
+
+def runtime_config(native: Any, options: CompileOptions) -> dict[str, Any]:
+    """Return `RUNTIME_CONFIG` of a program."""
+    world = options.distributed_config
+    threads = options.aicpu_thread_num or (world.aicpu_thread_num if world else 0) or _THREADS[options.arch]
+    config: dict[str, Any] = {"runtime": options.runtime_name, "aicpu_thread_num": threads}
+    if native.uses_sdma():
+        config["enable_sdma"] = True
+    return config
+
+
+def write(folder: Path, compiled: Any, extras: Any = None) -> None:
+    """Write everything that belongs to `compiled` into `folder`."""
+    native, options = compiled._native, compiled._options
+    manifest: dict[str, list[int]] = {}
+    _remove_foreign(folder, native)
+    kernels = _texts.kernel_functions(native)
+    if native.distributed:
+        _write_distributed(folder, compiled, kernels, manifest)
+    elif native.entries:
+        for entry in native.entries:
+            _write_entry(folder, f"next_levels/{entry}/", compiled, entry, kernels, manifest)
+    else:
+        _write_entry(folder, "", compiled, native.entry, kernels, manifest)
+    (folder / PROGRAM).write_bytes(native.save())
+    if extras is not None and extras.stages:
+        dumps = folder / "passes_dump"
+        dumps.mkdir(exist_ok=True)
+        for old in dumps.glob("[0-9][0-9]_*"):
+            old.unlink()
+        for number, (label, text) in enumerate(extras.stages):
+            (dumps / f"{number:02d}_{label}.py").write_text(text if text.endswith("\n") else text + "\n",
+                                                            encoding="utf-8")
+    _write_report(folder, native, extras)
+    if _env.flag("PYPTO_EMIT_DEBUG_RUNNER", True) and not native.entries:
+        _put(folder, "debug/run.py", _texts.debug_runner(compiled), None)
+    write_atomic(folder / MANIFEST, json.dumps(manifest, indent=1, sort_keys=True))
+    meta = DIST_META if native.distributed else SINGLE_META
+    write_atomic(folder / meta, json.dumps(_metadata(compiled, _SCHEMA[meta]), indent=2) + "\n")
+
+
+def _remove_foreign(folder: Path, native: Any) -> None:
+    """Remove markers of another kind of build, so that `from_dir` cannot mistake the directory."""
+    stale = [SINGLE_META if native.distributed else DIST_META]
+    if not native.distributed:
+        stale += ["comm_domains.json", "orchestration/host_orch.py"]
+    if native.distributed or native.entries:
+        stale.append("kernel_config.py")
+    for name in stale:
+        with contextlib.suppress(FileNotFoundError):
+            (folder / name).unlink()
+    # Texts of an earlier build; files that somebody else put there stay.
+    try:
+        earlier = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        earlier = {}
+    for name in earlier:
+        with contextlib.suppress(OSError):
+            (folder / name).unlink()
+
+
+def _write_entry(
+    folder: Path, below: str, compiled: Any, entry: str, kernels: dict[str, Any], manifest: dict[str, list[int]]
+) -> None:
+    """Write the directory of one device entry: orchestration, kernels, `kernel_config.py`."""
+    native, options = compiled._native, compiled._options
+    used = _texts.kernels_of(native, entry, kernels)
+    _put(folder, f"{below}orchestration/{entry}.cpp", _texts.orchestration(native, entry, used), manifest)
+    extension = "pto" if options.skip_ptoas else "cpp"
+    if options.skip_ptoas or is_hardware(options.platform):
+        for unit in _texts.units(used):
+            text = _texts.kernel_unit(native, unit, options, pto=options.skip_ptoas)
+            for kind, name in unit.files(options.skip_ptoas):
+                _put(folder, f"{below}kernels/{kind}/{name}.{extension}", text, manifest)
+            if not options.skip_ptoas:
+                _put(folder, f"{below}ptoas/{unit.name}.pto",
+                     _texts.kernel_unit(native, unit, options, pto=True), manifest)
+    _put(folder, f"{below}kernel_config.py",
+         _texts.kernel_config(entry, used, runtime_config(native, options), extension), manifest)
+
+
+def _write_distributed(
+    folder: Path, compiled: Any, kernels: dict[str, Any], manifest: dict[str, list[int]]
+) -> None:
+    native = compiled._native
+    host = native.program.get_function(native.entry)
+    _put(folder, "orchestration/host_orch.py", _texts.host_orchestration(native, host), manifest)
+    for entry in _texts.device_entries(native):
+        _write_entry(folder, f"next_levels/{entry}/", compiled, entry, kernels, manifest)
+    required = sorted(name for name, needs in native.sub_workers.items() if needs)
+    (folder / "sub_workers").mkdir(exist_ok=True)
+    for name, needs in native.sub_workers.items():
+        if not needs:
+            _put(folder, f"sub_workers/{name}.py", _texts.sub_worker(compiled, name), manifest)
+    write_atomic(folder / "sub_workers" / "__required__.json", json.dumps(required))
+    write_atomic(folder / "comm_domains.json", json.dumps(_texts.comm_domains(compiled), indent=2) + "\n")
+
+
+def _write_report(folder: Path, native: Any, extras: Any) -> None:
+    report = folder / "report"
+    report.mkdir(exist_ok=True)
+    memory: dict[str, Any] = {}
+    for row in native.memory:
+        memory.setdefault(row["kernel"], {})[row["space"]] = {
+            "capacity": row["limit"], "high_water": row["used"], "tiles": row["tiles"],
+        }
+    write_atomic(report / "memory.json", json.dumps(memory, indent=1) + "\n")
+    hints = [d.render() for d in native.warnings]
+    if hints:
+        (report / "perf_hints.log").write_text("\n\n".join(hints) + "\n", encoding="utf-8")
+    if extras is not None and extras.profile is not None:
+        extras.profile.write_report(report)
+
+
+def _metadata(compiled: Any, schema: int) -> dict[str, Any]:
+    options = compiled._options
+    data: dict[str, Any] = {
+        "schema": schema,
+        "name": compiled.name,
+        "params": [
+            {"name": p.name, "direction": p.direction.name, "shape": p.shape, "dtype": str(p.dtype)}
+            for p in compiled._params
+        ],
+        "num_return_types": len(compiled._returns),
+        "platform": options.platform,
+        "backend_type": backend_of(options.platform).name,
+        "runtime": options.runtime_name,
+    }
+    world = options.distributed_config
+    if schema == 2 and world is not None:
+        data["distributed_config"] = {
+            "device_ids": list(world.device_ids), "num_sub_workers": world.num_sub_workers,
+            "runtime": world.runtime, "aicpu_thread_num": world.aicpu_thread_num,
+        }
+    return data
+
+
+# ----------------------------------------------------------------------------------------------------- reading
+
+
+def _bad(path: Path, what: str) -> ValueError:
+    return ValueError(f"{path}: {what}. The directory was written by another version or is damaged: recompile.")
+
+
+def read_metadata(folder: Path, meta: str) -> dict[str, Any]:
+    """Return the checked metadata of an artifact directory."""
+    path = folder / meta
+    if not path.is_file():
+        other = DIST_META if meta == SINGLE_META else SINGLE_META
+        if (folder / other).is_file():
+            why = ("it holds a distributed program: load it with DistributedCompiledProgram.from_dir"
+                   if other == DIST_META else "it holds a single-device program: load it with CompiledProgram.from_dir")
+        elif not folder.is_dir():
+            why = "the directory does not exist"
+        else:
+            why = "the compile failed or did not finish, or this is not an artifact directory"
+        raise FileNotFoundError(f"{path} does not exist; likely reason: {why}. Otherwise recompile the program.")
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise _bad(path, f"cannot be read ({error})") from None
+    if not isinstance(data, dict):
+        raise _bad(path, f"expected an object, got {type(data).__name__}")
+    if data.get("schema") != _SCHEMA[meta]:
+        raise _bad(path, f"field 'schema' is {data.get('schema')!r}, expected {_SCHEMA[meta]}")
+    params = data.get("params")
+    if not isinstance(params, list):
+        raise _bad(path, f"field 'params' must be a list, got {type(params).__name__}")
+    for i, item in enumerate(params):
+        for field in ("name", "direction", "shape", "dtype"):
+            if not isinstance(item, dict) or field not in item:
+                raise _bad(path, f"field 'params[{i}].{field}' is missing")
+        if item["direction"] not in ("In", "Out", "InOut"):
+            raise _bad(path, f"field 'params[{i}].direction' is {item['direction']!r}, expected In, Out or InOut")
+    for field, kind in (("num_return_types", int), ("platform", str), ("backend_type", str)):
+        if not isinstance(data.get(field), kind):
+            raise _bad(path, f"field {field!r} must be of type {kind.__name__}, got {data.get(field)!r}")
+    return data
+
+
+def read(
+    folder: Path, meta: str, platform: str | None, backend_type: Any, world: DistributedConfig | None = None
+) -> tuple[Any, CompileOptions]:
+    """Load the program of an artifact directory and the choices it was made with."""
+    if platform is not None:
+        check_platform(platform)
+    data = read_metadata(folder, meta)
+    path = folder / meta
+    if platform is None:
+        platform = default_platform(backend_type) if backend_type is not None else data["platform"]
+    try:
+        check_platform(platform)
+    except ValueError as error:
+        raise _bad(path, f"field 'platform': {error}") from None
+    if meta == DIST_META and world is None:
+        stored = data.get("distributed_config")
+        if not isinstance(stored, dict):
+            raise _bad(path, "field 'distributed_config' is missing")
+        try:
+            world = DistributedConfig(**stored)
+        except (TypeError, ValueError) as error:
+            raise _bad(path, f"field 'distributed_config': {error}") from None
+    binary = folder / PROGRAM
+    if not binary.is_file():
+        raise FileNotFoundError(f"{binary} does not exist; the compile failed or the file was removed. "
+                                "Recompile the program.")
+    try:
+        native = _core.load(binary.read_bytes())
+    except ValueError as error:
+        raise _bad(binary, str(error)) from None
+    names = [p.name for p in native.params()] if not native.entries else []
+    if names != [p["name"] for p in data["params"]]:
+        raise _bad(path, f"field 'params' names {[p['name'] for p in data['params']]}, the program has {names}")
+    try:
+        runtime = runtime_kind_from_name(data.get("runtime", "tensormap_and_ringbuffer"))
+    except ValueError as error:
+        raise _bad(path, f"field 'runtime': {error}") from None
+    return native, CompileOptions(platform=platform, distributed_config=world, runtime=runtime)
+
+
+_warned: set[tuple[str, int, int]] = set()
+
+
+def warn_edited(folder: Path) -> None:
+    """Say in one warning which generated text was edited: the stored program runs, not the text."""
+    path = folder / MANIFEST
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    for relative, (size, crc) in manifest.items():
+        try:
+            data = (folder / relative).read_bytes()
+        except OSError:
+            continue
+        now = (str(folder / relative), len(data), zlib.crc32(data))
+        if now[1:] != (size, crc) and now not in _warned:
+            _warned.add(now)
+            from pypto.runtime.log_config import runtime_logger
+
+            runtime_logger().warning(
+                "%s was edited, but the simulator runs the stored program (%s), not the text; the edit has no effect",
+                folder / relative, PROGRAM,
+            )

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The dispatch queue of a prepared worker: one thread, dispatches in submission order, two in flight."""
+
+from __future__ import annotations
+
+import math
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from pypto.runtime import _report
+
+IN_FLIGHT = 2
+
+
+class DistributedRunHandle:
+    """A dispatch that was submitted.
+
+    Attributes
+    ----------
+    done
+        Whether it has ended.
+    report
+        Its `RunReport` once it has ended; `None` before, or if it failed before it started.
+    """
+
+    def __init__(self, platform: str) -> None:
+        self._event = threading.Event()
+        self._error: BaseException | None = None
+        self._native: Any = None
+        self._platform = platform
+        self._asked = False
+        self._keep: Any = None
+
+    @property
+    def done(self) -> bool:
+        """Whether the dispatch has ended."""
+        return self._event.is_set()
+
+    @property
+    def report(self) -> Any:
+        """The report of the dispatch, or `None`."""
+        if not self.done or self._native is None:
+            return None
+        return _report.RunReport(self._native, self._platform)
+
+    def result(self, timeout: float | None = None) -> None:
+        """Wait for the end; raise the dispatch's error if it failed.
+
+        Raises
+        ------
+        TimeoutError
+            If it has not ended after `timeout` seconds; it goes on.
+        ValueError
+            If `timeout` is negative, NaN or infinite.
+        """
+        if timeout is not None:
+            if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not math.isfinite(timeout) \
+                    or timeout < 0:
+                raise ValueError(f"timeout must be a finite number >= 0 or None, got {timeout!r}")
+            if not self._event.wait(timeout):
+                raise TimeoutError(f"the dispatch has not ended after {timeout} s; it goes on")
+        elif not self._event.is_set():
+            self._event.wait()
+        self._asked = True
+        if self._native is not None:
+            _report.remember(self._native, self._platform)
+        if self._error is not None:
+            raise self._error
+
+    wait = result
+
+    def _finish(self, native: Any, error: BaseException | None) -> None:
+        self._native = native if error is None else getattr(error, "report", None)
+        self._error = error
+        self._keep = None
+        self._event.set()
+
+    def __repr__(self) -> str:
+        state = "running" if not self.done else "failed" if self._error else "done"
+        return f"<DistributedRunHandle {state}>"
+
+
+class DispatchQueue:
+    """Runs dispatches on a thread of its own, in order. The thread starts with the first dispatch."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._pending: list[DistributedRunHandle] = []
+        self._unasked: list[DistributedRunHandle] = []
+        self._thread: threading.Thread | None = None
+
+    def refuse_inside(self, op: str) -> None:
+        """Raise if the caller is a callback of this queue: it would wait for itself."""
+        if self._thread is not None and threading.current_thread() is self._thread:
+            raise RuntimeError(f"DistributedWorker.{op}() called from a callback of the same worker: the dispatch would "
+                               "wait for itself. Do it after the dispatch has ended.")
+
+    def submit(self, work: Callable[[], Any], keep: Any, platform: str) -> DistributedRunHandle:
+        """Queue `work`; first wait for the oldest dispatch if as many as allowed are in flight."""
+        handle = DistributedRunHandle(platform)
+        handle._keep = keep
+        while True:
+            with self._lock:
+                self._pending = [h for h in self._pending if not h.done]
+                if len(self._pending) < IN_FLIGHT:
+                    if self._thread is None:
+                        self._thread = threading.Thread(target=_serve, args=(self._queue,), name=self._name, daemon=True)
+                        self._thread.start()
+                    self._pending.append(handle)
+                    self._unasked = [h for h in self._unasked if not (h.done and (h._error is None or h._asked))]
+                    self._unasked.append(handle)
+                    self._queue.put((work, handle))
+                    return handle
+                oldest = self._pending[0]
+            oldest._event.wait()
+
+    def drain(self) -> None:
+        """Wait until nothing is in flight; called from a callback it does not wait."""
+        if self._thread is None or threading.current_thread() is self._thread:
+            return
+        for handle in list(self._pending):
+            handle._event.wait()
+
+    def stop(self) -> BaseException | None:
+        """Wait for everything, end the thread; return the first error that nobody asked about."""
+        self.drain()
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+            self._thread = None
+        for handle in self._unasked:
+            if handle._error is not None and not handle._asked:
+                return handle._error
+        return None
+
+    def abandon(self) -> None:
+        """Let the thread end after what is queued, without waiting."""
+        if self._thread is not None:
+            self._queue.put(None)
+
+
+def _serve(work_queue: Any) -> None:
+    while True:
+        item = work_queue.get()
+        if item is None:
+            return
+        work, handle = item
+        try:
+            native, error = work(), None
+        except BaseException as failure:
+            native, error = None, failure
+        handle._finish(native, error)
+        del item, work, handle, native, error

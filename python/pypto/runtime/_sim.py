@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of the simulator."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+SCHEDULES = ("fast", "timed", "explore")
+CHECKS = ("default", "strict", "off")
+
+
+@dataclass(frozen=True)
+class SimOptions:
+    """How the simulator schedules a run and what it checks. Results do not depend on `schedule`, `seed`, `threads`.
+
+    Parameters
+    ----------
+    schedule
+        `"fast"`: one fixed schedule. `"timed"`: a virtual clock orders events. `"explore"`: `seed` permutes and holds
+        back what other cores see.
+    seed
+        For `explore`; equal seed, equal run.
+    replay
+        Token of an earlier failure: reproduces its schedule.
+    threads
+        Host threads, 0 = all. Not observable in anything but time.
+    checks
+        `"default"`, `"strict"` or `"off"`.
+    step_limit
+        Stop a core that has executed this many loop iterations in one task; `None` = never.
+    collect
+        Go on after a failure and report all of them in `last_report()` instead of raising.
+    delay_remote
+        Under `explore`: hold back the data of remote stores until the core's next outgoing edge.
+    device_time
+        Run the cost model, so that the report has device times.
+    trace
+        File that receives a timeline of the run.
+    """
+
+    schedule: str = "fast"
+    seed: int = 0
+    replay: str | None = None
+    threads: int = 0
+    checks: str = "default"
+    step_limit: int | None = None
+    collect: bool = False
+    delay_remote: bool = False
+    device_time: bool = False
+    trace: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        _one_of("schedule", self.schedule, SCHEDULES)
+        _one_of("checks", self.checks, CHECKS)
+        _whole("seed", self.seed, 0)
+        _whole("threads", self.threads, 0)
+        if self.step_limit is not None:
+            _whole("step_limit", self.step_limit, 1)
+        if self.replay is not None and not isinstance(self.replay, str):
+            raise ValueError(f"SimOptions.replay must be a token (str) or None, got {self.replay!r}")
+        for name in ("collect", "delay_remote", "device_time"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise ValueError(f"SimOptions.{name} must be True or False, got {value!r}")
+        if self.trace is not None and not isinstance(self.trace, (str, os.PathLike)):
+            raise ValueError(f"SimOptions.trace must be a path or None, got {self.trace!r}")
+
+
+def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"SimOptions.{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+
+
+def _whole(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"SimOptions.{name} must be an int >= {least}, got {value!r}")
+
+
+def from_environment() -> SimOptions:
+    """Return the defaults that `PYPTO_SIM` sets, such as `schedule=explore,seed=7,checks=strict`."""
+    text = os.environ.get("PYPTO_SIM", "")
+    options = SimOptions()
+    if not text.strip():
+        return options
+    known = {f.name: f for f in fields(SimOptions)}
+    changes: dict[str, Any] = {}
+    for part in text.split(","):
+        key, equals, value = part.strip().partition("=")
+        if not equals or key not in known:
+            raise ValueError(f"PYPTO_SIM: cannot read {part.strip()!r}; expected key=value with a key of "
+                             f"{', '.join(known)}")
+        try:
+            changes[key] = _parse(key, value)
+        except ValueError as error:
+            raise ValueError(f"PYPTO_SIM: cannot read {part.strip()!r}: {error}") from None
+    try:
+        return replace(options, **changes)
+    except ValueError as error:
+        raise ValueError(f"PYPTO_SIM={text!r}: {error}") from None
+
+
+def _parse(key: str, value: str) -> Any:
+    if key in ("seed", "threads"):
+        return int(value)
+    if key == "step_limit":
+        return None if value.lower() == "none" else int(value)
+    if key in ("collect", "delay_remote", "device_time"):
+        words = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+        if value.lower() not in words:
+            raise ValueError("expected 1 or 0")
+        return words[value.lower()]
+    return value
+
+
+def effective(sim: SimOptions | None) -> SimOptions:
+    """Return `sim`, or what the environment says when it is `None`."""
+    if sim is None:
+        return from_environment()
+    if not isinstance(sim, SimOptions):
+        raise TypeError(f"RunConfig.sim must be a pypto.runtime.SimOptions or None, got {type(sim).__name__}")
+    return sim
+
+
+def check_for_platform(sim: SimOptions | None, platform: str) -> None:
+    """Raise `ValueError` if a device platform is given options that only the simulator has."""
+    from pypto._platform import is_hardware
+
+    if is_hardware(platform) and sim is not None and sim != SimOptions():
+        changed = [f.name for f in fields(sim) if getattr(sim, f.name) != f.default]
+        raise ValueError(f"RunConfig.sim: {', '.join(changed)} has no meaning on platform {platform!r}; "
+                         f"run on {platform + 'sim'!r} or leave sim unset")
