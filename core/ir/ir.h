@@ -228,9 +228,10 @@ struct Function {
     bool uses_cube = false;    ///< filled by passes
     bool uses_vector = false;
     std::string external_source;
+    bool opaque_kernel = false;  ///< an Opaque function whose body is a kernel (01 L-44)
 
     bool is_kernel() const {
-        return type == FunctionType::kInCore || type == FunctionType::kAIC || type == FunctionType::kAIV;
+        return opaque_kernel || type == FunctionType::kInCore || type == FunctionType::kAIC || type == FunctionType::kAIV;
     }
     bool is_host() const { return level >= Level::kHost; }
     VarPtr add_var(std::string name, TypePtr type, VarKind kind, Span span);
@@ -250,6 +251,8 @@ struct Module {
     Arch arch = Arch::kA2A3;
     std::vector<FunctionPtr> functions;
     std::vector<Diagnostic> warnings;  ///< collected while building and compiling
+    /// Kernels that cannot be generated, found while reading (01 L-54); raised when compiling (04 CMP-11).
+    std::vector<Diagnostic> codegen_errors;
     std::vector<BakedScalar> baked;    ///< of the entry
     bool lowered = false;
 
