@@ -84,8 +84,10 @@ std::vector<OpParam> parse_signature(std::string_view text) {
 }
 
 const char* signature_text(const OpRow& row, OpForm form) {
-    if (form == kFormTensor && row.sig_tensor[0] != '\0') return row.sig_tensor;
-    if (form == kFormTile && row.sig_tile[0] != '\0') return row.sig_tile;
+    const bool tensor = form == kFormTensor || form == kFormPldTensor;
+    const bool tile = form == kFormTile || form == kFormPldTile;
+    if (tensor && row.sig_tensor[0] != '\0') return row.sig_tensor;
+    if (tile && row.sig_tile[0] != '\0') return row.sig_tile;
     return row.sig;
 }
 
@@ -126,8 +128,8 @@ std::vector<std::string> op_names(OpForm form) {
 
 const std::vector<OpParam>& op_params(const OpRow& row, OpForm form) {
     const int i = static_cast<int>(row.id);
-    if (form == kFormTensor) return signatures().tensor[i];
-    if (form == kFormTile) return signatures().tile[i];
+    if (form == kFormTensor || form == kFormPldTensor) return signatures().tensor[i];
+    if (form == kFormTile || form == kFormPldTile) return signatures().tile[i];
     return signatures().flat[i];
 }
 

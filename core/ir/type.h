@@ -78,6 +78,8 @@ struct Storage {
     bool created = false;  ///< create_tensor in a kernel or region: global or on chip by use (01 L-186)
     bool needs_global = false;  ///< used where only global memory is accepted, has run-time extents, or leaves its region
     bool written = false;
+    bool product = false;  ///< holds a matrix product: stores and assembles may narrow it (02 O-703, O-706)
+    Shape extents;  ///< of the whole allocation where it is known; a value may be a window of it
     bool region_local = false;  ///< made inside the current region
     int region = -1;            ///< which region made it
 };
