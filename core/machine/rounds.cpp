@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "core/machine/simulation.h"
+
+namespace pypto::machine {
+namespace {
+
+constexpr uint64_t kQuantum = 65536;  // 03 M-31
+
+int32_t load_cell(const vm::Buffer* buffer, int64_t offset) {
+  int32_t value = 0;
+  std::memcpy(&value, buffer->data + offset, sizeof(value));
+  return value;
+}
+
+bool satisfied(ir::WaitCmp cmp, int32_t value, int32_t expected) {
+  return cmp == ir::WaitCmp::kEq ? value == expected : value >= expected;
+}
+
+}  // namespace
+
+// ------------------------------------------------------------------ states of actors
+
+void Simulation::make_runnable(Actor& actor) {
+  actor.state = Actor::State::kRunnable;
+  ++actor.dispatch.active;
+  next_.push_back(&actor);
+}
+
+void Simulation::block(Actor& actor, WaitState wait) {
+  actor.wait = std::move(wait);
+  if (actor.wait.kind == WaitState::Kind::kSignal) {
+    watch_cell(actor.wait.buffer.get(), actor.wait.offset, &actor, nullptr);
+  }
+}
+
+void Simulation::wake(Actor& actor) {
+  if (actor.state != Actor::State::kBlocked) return;
+  actor.wait = WaitState();
+  make_runnable(actor);
+}
+
+vm::ExecStatus Simulation::wait_for_commit(Actor& actor) {
+  WaitState w;
+  w.kind = WaitState::Kind::kCommit;
+  actor.wait = std::move(w);
+  return vm::ExecStatus::kBlocked;
+}
+
+void Simulation::watch_cell(const vm::Buffer* buffer, int64_t offset, Actor* actor, Task* task) {
+  Watch w;
+  w.offset = offset;
+  w.actor = actor;
+  w.task = task;
+  if (task) w.condition = task->conditions.size() - 1;
+  watches_[buffer].push_back(w);
+  ++objects[static_cast<size_t>(buffer->object)].waiters;
+}
+
+// ------------------------------------------------------------------ rounds
+
+void Simulation::rounds() {
+  start_steps();
+  schedule();
+  while (true) {
+    poll_interrupt();
+    if (next_.empty()) {
+      if (steps_left_ == 0) return;
+      if (release_soft_waits()) continue;
+      if (failed_) return;  // an actor was stopped by its error: what waits for it is no deadlock of the program
+      deadlock();
+    }
+    run_round();
+  }
+}
+
+void Simulation::run_round() {
+  ++round_;
+  runnable_.clear();
+  runnable_.swap(next_);
+  std::sort(runnable_.begin(), runnable_.end(), [](const Actor* a, const Actor* b) { return a->key < b->key; });
+  for (Actor* actor : runnable_) step_actor(*actor);
+  commit();
+  schedule();
+  note_quiet_groups();
+  start_steps();
+  schedule();
+}
+
+void Simulation::step_actor(Actor& actor) {
+  vm::RunStatus status = vm::RunStatus::kDone;
+  try {
+    status = vm::run(*actor.fiber, program, actor, kQuantum);
+  } catch (const Suspend&) {
+    status = vm::RunStatus::kBlocked;
+  } catch (Failure& failure) {
+    checker->settle();
+    annotate(failure.diagnostic(), actor);
+    if (!options.collect) throw;
+    fail_actor(actor, failure.diagnostic());
+    return;
+  }
+  checker->settle();
+  switch (status) {
+    case vm::RunStatus::kDone:
+      --actor.dispatch.active;
+      actor.state = Actor::State::kDone;
+      actor.end = checker->end(actor.id);
+      log_.push_back({&actor, 0});
+      break;
+    case vm::RunStatus::kQuantum:
+    case vm::RunStatus::kYield:
+      next_.push_back(&actor);
+      break;
+    case vm::RunStatus::kBlocked:
+      if (actor.wait.kind == WaitState::Kind::kCommit) {
+        next_.push_back(&actor);
+        break;
+      }
+      --actor.dispatch.active;
+      actor.state = Actor::State::kBlocked;
+      break;
+  }
+  if (options.step_limit > 0 && actor.fiber && actor.fiber->steps > static_cast<uint64_t>(options.step_limit) &&
+      actor.state == Actor::State::kRunnable) {
+    Diagnostic d;
+    d.cls = ErrorClass::kProgramFault;
+    d.message = "step_limit of " + std::to_string(options.step_limit) + " instructions exceeded";
+    d.span = actor.span();
+    d.hint = "raise SimOptions.step_limit, or make the loop end";
+    annotate(d, actor);
+    throw Failure(std::move(d));
+  }
+}
+
+void Simulation::fail_actor(Actor& actor, Diagnostic d) {
+  --actor.dispatch.active;
+  actor.state = Actor::State::kFailed;
+  failed_ = true;
+  run_report.diagnostics.push_back(std::move(d));
+  run_report.ok = false;
+}
+
+// ------------------------------------------------------------------ commit
+
+void Simulation::log_notify(PendingNotify n) {
+  log_.push_back({nullptr, notifies_.size()});
+  ++objects[static_cast<size_t>(n.buffer->object)].pending_notifies;
+  if (n.block->notifies.empty()) notifying_blocks_.push_back(n.block);
+  n.block->notifies.push_back(notifies_.size());
+  notifies_.push_back(std::move(n));
+}
+
+bool Simulation::pending_notify_in(const Actor& actor, const vm::View& v) {
+  if (notifies_.empty() || !actor.block || object_of(v).pending_notifies == 0) return false;
+  const check::Box box = check::box_of(v);
+  for (const size_t i : actor.block->notifies) {
+    const PendingNotify& n = notifies_[i];
+    if (n.applied || !(n.buffer == v.buffer)) continue;
+    if (check::overlap(box, check::box_of_range(n.offset, n.offset + 4))) return true;
+  }
+  return false;
+}
+
+void Simulation::apply_pending_in(const Actor& actor, const vm::View& v) {
+  if (!pending_notify_in(actor, v)) return;
+  const check::Box box = check::box_of(v);
+  for (const size_t i : actor.block->notifies) {
+    PendingNotify& n = notifies_[i];
+    if (n.applied || !(n.buffer == v.buffer)) continue;
+    if (check::overlap(box, check::box_of_range(n.offset, n.offset + 4))) apply(n);
+  }
+}
+
+void Simulation::apply(PendingNotify& n) {
+  n.applied = true;
+  --objects[static_cast<size_t>(n.buffer->object)].pending_notifies;
+  int32_t before = load_cell(n.buffer.get(), n.offset);
+  int32_t after = n.value;
+  bool overflow = false;
+  if (n.op == ir::NotifyOp::kAtomicAdd) overflow = __builtin_add_overflow(before, n.value, &after);
+  std::memcpy(n.buffer->data + n.offset, &after, sizeof(after));
+  n.event.before = before;
+  n.event.after = after;
+  if (checking) checker->notify(n.event);
+  if (overflow && options.checks != Checks::kOff) {
+    Diagnostic d;
+    d.cls = ErrorClass::kProtocolError;
+    d.id = "X-68";
+    d.title = "signal cell overflow";
+    d.message = "the notify makes the signal cell overflow INT32: " + std::to_string(before) + " + " +
+                std::to_string(n.value) + ", cell at byte " + std::to_string(n.offset) + " of " +
+                objects[static_cast<size_t>(n.buffer->object)].name + " on rank " +
+                std::to_string(objects[static_cast<size_t>(n.buffer->object)].rank);
+    d.hint = "reset between rounds";
+    if (n.event.site) d.span = n.event.site->span;
+    d.rank = n.event.info.rank;
+    report(std::move(d));
+  }
+  look_at_cell(n.buffer.get(), n.offset);
+}
+
+void Simulation::look_at_cell(const vm::Buffer* buffer, int64_t offset) {
+  const auto found = watches_.find(buffer);
+  if (found == watches_.end()) return;
+  std::vector<Watch>& list = found->second;
+  const int32_t value = load_cell(buffer, offset);
+  size_t kept = 0;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Watch w = list[i];
+    bool done = false;
+    if (w.offset == offset) {
+      if (w.actor) {
+        if (satisfied(w.actor->wait.cmp, value, w.actor->wait.expected)) {
+          wake(*w.actor);
+          done = true;
+        }
+      } else if (value >= w.task->conditions[w.condition].expected) {
+        w.task->conditions[w.condition].satisfied = true;
+        condition_met(*w.task);
+        done = true;
+      }
+    }
+    if (done) {
+      --objects[static_cast<size_t>(buffer->object)].waiters;
+    } else {
+      list[kept++] = w;
+    }
+  }
+  list.resize(kept);
+  if (list.empty()) watches_.erase(found);
+}
+
+void Simulation::recheck_cells() {
+  for (const int32_t object : dirty_) {
+    ObjectRecord& record = objects[static_cast<size_t>(object)];
+    record.dirty = false;
+    if (record.window < 0) continue;
+    const WindowBuffer& w = windows[static_cast<size_t>(record.window)];
+    const int member = domains[static_cast<size_t>(w.domain)].index_of[static_cast<size_t>(record.rank)];
+    const vm::Buffer* buffer = w.slices[static_cast<size_t>(member)].get();
+    const auto found = watches_.find(buffer);
+    if (found == watches_.end()) continue;
+    std::vector<int64_t> offsets;
+    for (const Watch& watch : found->second) offsets.push_back(watch.offset);
+    std::sort(offsets.begin(), offsets.end());
+    offsets.erase(std::unique(offsets.begin(), offsets.end()), offsets.end());
+    for (const int64_t offset : offsets) look_at_cell(buffer, offset);
+  }
+  dirty_.clear();
+}
+
+void Simulation::commit() {
+  // Commits may log nothing new, but completions start tasks and wake control planes.
+  for (size_t i = 0; i < log_.size(); ++i) {
+    const LogEntry e = log_[i];
+    if (e.done) {
+      finish_actor(*e.done);
+    } else if (!notifies_[e.notify].applied) {
+      apply(notifies_[e.notify]);
+    }
+  }
+  log_.clear();
+  for (Block* block : notifying_blocks_) block->notifies.clear();
+  notifying_blocks_.clear();
+  notifies_.clear();
+  recheck_cells();
+  drain_completions();
+  finished_blocks_.clear();
+  finished_dispatches_.clear();
+}
+
+void Simulation::finish_actor(Actor& actor) {
+  switch (actor.kind) {
+    case Actor::Kind::kLane: {
+      Actor& parent = *actor.parent;
+      parent.child_fibers[actor.child_index] = std::move(actor.fiber);
+      if (--parent.live_kids == 0 && parent.wait.kind == WaitState::Kind::kChildren) wake(parent);
+      return;
+    }
+    case Actor::Kind::kBlock:
+      block_done(*actor.block);
+      return;
+    case Actor::Kind::kOrchestration:
+      control_plane_done(actor.dispatch);
+      return;
+  }
+}
+
+// ------------------------------------------------------------------ standstill
+
+/// Waits that only bound memory or follow host order by courtesy are given up when nothing else can move.
+bool Simulation::release_soft_waits() {
+  bool any = false;
+  for (const auto& step : steps) {
+    if (!step->dispatch) continue;
+    for (Actor* actor : std::vector<Actor*>(step->dispatch->blocked_on_tasks)) {
+      if (actor->wait.kind != WaitState::Kind::kHeap) continue;
+      auto& list = step->dispatch->blocked_on_tasks;
+      list.erase(std::find(list.begin(), list.end(), actor));
+      wake(*actor);
+      any = true;
+    }
+  }
+  if (any) return true;
+  if (!waiting_steps_.empty()) {
+    // 03 M-32 never introduces a deadlock: the earliest held group goes ahead.
+    const int group = waiting_steps_.front()->group;
+    groups[static_cast<size_t>(group)].after.clear();
+    start_steps();
+    schedule();
+    return !next_.empty();
+  }
+  return false;
+}
+
+void Simulation::poll_interrupt() {
+  if (!options.interrupted) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_poll_ < std::chrono::milliseconds(50)) return;
+  last_poll_ = now;
+  if (!options.interrupted()) return;
+  Diagnostic d;
+  d.cls = ErrorClass::kRuntimeError;
+  d.id = "interrupted";
+  d.message = "interrupted in round " + std::to_string(round_);
+  add_waits(d);
+  throw Failure(std::move(d));
+}
+
+}  // namespace pypto::machine

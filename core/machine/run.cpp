@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/machine/run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "core/machine/host.h"
+#include "core/machine/simulation.h"
+
+namespace pypto::machine {
+namespace {
+
+/// Whether two accesses of the program could ever be unordered: signals, blocks, lanes, manual order.
+bool needs_checker(const vm::Program& program, bool* track_tensors) {
+  bool needed = false;
+  for (const vm::FunctionCode& fn : program.functions) {
+    needed = needed || !fn.lanes.empty() || fn.type == ir::FunctionType::kGroup || fn.level >= ir::Level::kHost;
+    for (const vm::Insn& in : fn.code) {
+      if (in.op == vm::Opcode::kScopeBegin && static_cast<ir::ScopeKind>(in.a) == ir::ScopeKind::kManual) {
+        *track_tensors = true;
+      }
+    }
+    for (const vm::CreateInsn& c : fn.creates) *track_tensors = *track_tensors || c.manual_dep;
+    for (const vm::CallInsn& c : fn.calls) {
+      needed = needed || c.core_num.cls != vm::RegClass::kNone;
+      for (const uint8_t no : c.no_dep) *track_tensors = *track_tensors || no != 0;
+    }
+  }
+  return needed || *track_tensors;
+}
+
+}  // namespace
+
+Simulation::Simulation(const vm::Program& program_in, const RunOptions& options_in, const HostCallback& callback_in,
+                       RetainedWorld* world_in, RunReport& report_in)
+    : program(program_in), options(options_in), callback(callback_in), world(world_in), run_report(report_in) {
+  ranks = static_cast<int>(options.device_ids.size());
+  run_report = RunReport();
+  run_report.world_size = ranks;
+  for (int r = 0; r < ranks; ++r) {
+    RankReport rank;
+    rank.rank = r;
+    run_report.ranks.push_back(std::move(rank));
+    devices.push_back(std::make_unique<Device>(cluster_count(program.arch)));
+  }
+  if (options.checks != Checks::kOff && needs_checker(program, &track_tensors)) {
+    check::CheckOptions c;
+    c.strict = options.checks == Checks::kStrict;
+    c.ranks = ranks;
+    c.device_ids = options.device_ids;
+    c.track_tensors = track_tensors;
+    checker = check::make_checker(c, *this);
+    checking = true;
+  } else {
+    checker = check::make_null_checker();
+  }
+  last_poll_ = std::chrono::steady_clock::now();
+}
+
+Simulation::~Simulation() {
+  // Buffers report to the object table when they go: drop everything that holds one first.
+  runnable_.clear();
+  next_.clear();
+  log_.clear();
+  notifies_.clear();
+  finished_blocks_.clear();
+  finished_dispatches_.clear();
+  steps.clear();
+  for (WindowBuffer& w : windows) w.slices.clear();
+}
+
+void Simulation::run(int entry, std::vector<HostArg>& host_args) {
+  const vm::FunctionCode& fn = program.functions[static_cast<size_t>(entry)];
+  std::vector<ArgValue> args;
+  for (size_t i = 0; i < fn.params.size(); ++i) {
+    PYPTO_CHECK(i < host_args.size(), "one argument per parameter");
+    const HostArg& h = host_args[i];
+    ArgValue a;
+    a.name = fn.params[i].name;
+    a.is_view = fn.params[i].reg.cls == vm::RegClass::kView;
+    if (a.is_view) {
+      a.view = host_view(*this, h, a.name);
+    } else if (is_float(fn.params[i].reg.dtype)) {
+      a.scalar.f = h.float_value;
+    } else {
+      a.scalar.i = h.int_value;
+    }
+    args.push_back(std::move(a));
+  }
+  if (fn.level >= ir::Level::kHost) {
+    HostPlan plan = plan_host(*this, entry, args);
+    steps = std::move(plan.steps);
+    windows = std::move(plan.windows);
+    domains = std::move(plan.domains);
+    groups = std::move(plan.groups);
+  } else {
+    auto step = std::make_unique<HostStep>();
+    step->fn = entry;
+    step->args = std::move(args);
+    step->rank = 0;
+    for (const ArgValue& a : step->args) {
+      const ResidentRows* rows = a.is_view ? resident_rows(a.view) : nullptr;
+      if (rows && !rows->ranks.empty() && rows->ranks[0] > 0 && rows->ranks[0] < ranks) step->rank = rows->ranks[0];
+    }
+    steps.push_back(std::move(step));
+  }
+  args.clear();
+  adopt_windows();
+  prepare_steps();
+  rounds();
+  checker->finish();
+  retain_windows();
+  sort_reports();
+}
+
+void Simulation::adopt_windows() {
+  for (const Domain& d : domains) {
+    for (const int w : d.windows) {
+      const WindowBuffer& b = windows[static_cast<size_t>(w)];
+      WindowRecord r;
+      r.domain = d.name;
+      r.name = b.name;
+      r.ranks = d.members;
+      r.requested = b.requested;
+      r.reserved = b.reserved;
+      r.offset = b.offset;
+      run_report.windows.push_back(std::move(r));
+    }
+    if (!world) continue;
+    if (!world->persistent) {
+      ++world->groups_created;
+      continue;
+    }
+    auto& retained = world->programs[&program].domains;
+    const auto it = retained.find(d.name);
+    if (it == retained.end()) {
+      ++world->groups_created;
+      continue;
+    }
+    for (const int w : d.windows) {
+      WindowBuffer& b = windows[static_cast<size_t>(w)];
+      for (auto& old : it->second) {
+        if (old.name != b.name) continue;
+        if (old.requested != b.requested || old.slices.size() != b.slices.size()) {
+          fail_run(ErrorClass::kValueError, {},
+                   "persistent window '" + b.name + "' has " + std::to_string(old.requested) + " bytes on " +
+                       std::to_string(old.slices.size()) + " ranks, this call needs " + std::to_string(b.requested) +
+                       " bytes on " + std::to_string(b.slices.size()),
+                   b.span, "keep window sizes equal over the calls of a persistent worker");
+        }
+        b.slices = old.slices;
+        for (const vm::BufferRef& slice : b.slices) {
+          if (!slice) continue;
+          slice->object = -1;
+          if (world->reset) std::memset(slice->data, 0, static_cast<size_t>(slice->bytes));
+        }
+      }
+    }
+  }
+}
+
+void Simulation::retain_windows() {
+  if (!world || !world->persistent) return;
+  auto& retained = world->programs[&program].domains;
+  for (const Domain& d : domains) {
+    auto& list = retained[d.name];
+    list.clear();
+    for (const int w : d.windows) {
+      const WindowBuffer& b = windows[static_cast<size_t>(w)];
+      list.push_back({b.name, b.requested, b.slices});
+    }
+  }
+}
+
+void Simulation::sort_reports() {
+  std::stable_sort(run_report.dispatches.begin(), run_report.dispatches.end(),
+                   [](const DispatchRecord& a, const DispatchRecord& b) {
+                     return std::tie(a.rank, a.index) < std::tie(b.rank, b.index);
+                   });
+  if (!options.collect) return;
+  std::stable_sort(run_report.diagnostics.begin(), run_report.diagnostics.end(),
+                   [](const Diagnostic& a, const Diagnostic& b) {
+                     const std::string fa = a.span.file ? a.span.file->path : std::string();
+                     const std::string fb = b.span.file ? b.span.file->path : std::string();
+                     return std::tie(a.rank, fa, a.span.line) < std::tie(b.rank, fb, b.span.line);
+                   });
+}
+
+// ------------------------------------------------------------------ messages
+
+std::string Simulation::rank_text(int rank) const {
+  if (rank < 0) return "host";
+  std::string s = "rank " + std::to_string(rank);
+  if (rank < ranks) s += " (device " + std::to_string(options.device_ids[static_cast<size_t>(rank)]) + ")";
+  return s;
+}
+
+void Simulation::annotate(Diagnostic& d, const Actor& actor) const {
+  const check::ActorInfo info = actor.info();
+  if (d.rank >= 0) return;
+  d.rank = info.rank;
+  d.core = info.core;
+  d.task = info.task;
+  d.block = info.block;
+  d.lane = info.lane;
+  d.kernel = info.kernel ? info.kernel->name : std::string();
+  std::string where = rank_text(info.rank);
+  if (actor.dispatch.step && actor.dispatch.step->site) {
+    where += ", dispatch of '" + actor.dispatch.fn->name + "' at " + actor.dispatch.step->site->span.file_line();
+  }
+  if (actor.task) {
+    where += ", kernel '" + d.kernel + "', task " + std::to_string(info.task) + ", block " +
+             std::to_string(info.block) + ", " + info.core;
+    if (info.lane >= 0) where += ", lane " + std::to_string(info.lane);
+  } else {
+    where += ", orchestration '" + d.kernel + "'";
+  }
+  d.message += " [" + where + "]";
+}
+
+void Simulation::fail_run(ErrorClass cls, std::string id, std::string message, Span span, std::string hint) {
+  Diagnostic d;
+  d.cls = cls;
+  d.id = std::move(id);
+  d.message = std::move(message);
+  d.span = std::move(span);
+  d.hint = std::move(hint);
+  throw Failure(std::move(d));
+}
+
+void Simulation::report(Diagnostic d) {
+  if (d.severity == Severity::kError) {
+    run_report.ok = false;
+    if (!options.collect) throw Failure(std::move(d));
+    run_report.diagnostics.push_back(std::move(d));
+    return;
+  }
+  // Once per pair of source locations and cause.
+  std::string key = d.id + "|" + d.span.text();
+  for (const auto& a : d.accesses) key += "|" + a.span.text();
+  if (warned_.insert(std::move(key)).second) run_report.diagnostics.push_back(std::move(d));
+}
+
+// ------------------------------------------------------------------ entry points
+
+std::shared_ptr<World> make_world(std::vector<int> device_ids, bool persistent, bool reset) {
+  return std::make_shared<RetainedWorld>(std::move(device_ids), persistent, reset);
+}
+
+void run(const vm::Program& program, int entry, std::vector<HostArg>& args, const RunOptions& options,
+         const HostCallback& callback, World* world, RunReport* report) {
+  RunReport local;
+  RunReport& out = report ? *report : local;
+  auto* retained = static_cast<RetainedWorld*>(world);
+  const auto start = std::chrono::steady_clock::now();
+  auto stop = [&] {
+    out.host_time_us =
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+  };
+  if (entry < 0) entry = program.entry;
+  PYPTO_CHECK(entry >= 0 && entry < static_cast<int>(program.functions.size()), "no entry to run");
+  try {
+    Simulation simulation(program, options, callback, retained, out);
+    simulation.run(entry, args);
+    stop();
+  } catch (Failure& failure) {
+    stop();
+    out.ok = false;
+    if (retained) retained->programs.erase(&program);
+    if (options.collect && failure.diagnostic().cls != ErrorClass::kInternalError &&
+        failure.diagnostic().cls != ErrorClass::kCallbackError && failure.diagnostic().id != "interrupted") {
+      out.diagnostics.push_back(failure.diagnostic());
+      return;
+    }
+    throw;
+  }
+}
+
+}  // namespace pypto::machine

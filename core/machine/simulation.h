@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/machine/actor.h"
+#include "core/machine/state.h"
+#include "core/machine/world.h"
+
+namespace pypto::machine {
+
+/// One run: rounds of actors, commits between them (03 M-38). The host program is planned first (host.h); the steps of
+/// the plan, the tasks they submit and the blocks of those tasks are what runs here.
+class Simulation final : public check::Sink {
+ public:
+  Simulation(const vm::Program& program, const RunOptions& options, const HostCallback& callback, RetainedWorld* world,
+             RunReport& report);
+  ~Simulation() override;
+
+  /// Runs the entry. Throws the first error unless errors are collected.
+  void run(int entry, std::vector<HostArg>& args);
+
+  // ---- check::Sink
+  void report(Diagnostic d) override;
+  int64_t round() const override { return round_; }
+
+  // ---- storage (storage.cpp)
+  int32_t add_object(ObjectRecord record, vm::Buffer* buffer);
+  void drop_object(int32_t object);
+  const ObjectRecord& object_of(const vm::View& v) const { return objects[static_cast<size_t>(v.buffer->object)]; }
+  ObjectRecord& object_of(const vm::View& v) { return objects[static_cast<size_t>(v.buffer->object)]; }
+  /// Zero-filled storage of a create_tensor; counts in the output heap of device `rank` if `heap`.
+  vm::View created_tensor(const vm::CreateInsn& create, const std::vector<int64_t>& shape, int rank, bool heap);
+  static void release_created(vm::Buffer* b);
+  /// Slice of a window buffer on domain rank `member`.
+  vm::BufferRef slice(int window, int member);
+  const Domain& domain_of_window(int window) const {
+    return domains[static_cast<size_t>(windows[static_cast<size_t>(window)].domain)];
+  }
+  /// The bytes and name of a tensor for messages: "window 'box' of rank 1", "tensor 'x'".
+  std::string storage_text(const vm::View& v) const;
+
+  // ---- actors (rounds.cpp)
+  void make_runnable(Actor& actor);
+  void block(Actor& actor, WaitState wait);
+  void wake(Actor& actor);
+  /// Ends the actor's round; it runs again in the next one.
+  vm::ExecStatus wait_for_commit(Actor& actor);
+  /// A condition on a cell: looked at again whenever the cell changes.
+  void watch_cell(const vm::Buffer* buffer, int64_t offset, Actor* actor, Task* task);
+
+  // ---- signals
+  struct PendingNotify {
+    vm::BufferRef buffer;
+    int64_t offset = 0;
+    ir::NotifyOp op = ir::NotifyOp::kAtomicAdd;
+    int32_t value = 0;
+    check::Notify event;
+    Block* block = nullptr;  ///< of the issuer
+    bool applied = false;
+  };
+  void log_notify(PendingNotify n);
+  /// Whether an uncommitted notify of this actor or its block is in the bytes of `v`.
+  bool pending_notify_in(const Actor& actor, const vm::View& v);
+  void apply_pending_in(const Actor& actor, const vm::View& v);
+
+  // ---- tasks (tasks.cpp)
+  struct Submission {
+    const vm::FunctionCode* fn = nullptr;
+    const vm::CallInsn* call = nullptr;
+    std::vector<ArgValue> args;
+    std::vector<int64_t> deps;
+    int64_t blocks = 1;
+    bool sync_start = false;
+    bool has_predicate = false;
+    vm::View predicate;
+    const vm::Site* site = nullptr;
+  };
+  /// Submits a task; false if the submitter must wait for a slot first (its wait state is then set).
+  bool submit(Dispatch& d, Actor* orch, Submission s, int64_t* handle);
+  void condition_met(Task& task);
+  void start_dispatch(HostStep& step);
+
+  // ---- deadlock.cpp
+  [[noreturn]] void deadlock();
+  void add_waits(Diagnostic& d);
+
+  // ---- messages
+  /// Completes a fault of `actor` with rank, core, kernel, task, block and lane.
+  void annotate(Diagnostic& d, const Actor& actor) const;
+  /// An error of the run that is nobody's instruction.
+  [[noreturn]] void fail_run(ErrorClass cls, std::string id, std::string message, Span span, std::string hint);
+  std::string rank_text(int rank) const;
+
+  const vm::Program& program;
+  const RunOptions& options;
+  const HostCallback& callback;
+  RetainedWorld* world;
+  RunReport& run_report;
+  std::unique_ptr<check::Checker> checker;
+  bool checking = false;
+  bool track_tensors = false;
+  int ranks = 1;
+
+  std::vector<ObjectRecord> objects;
+  std::vector<WindowBuffer> windows;
+  std::vector<Domain> domains;
+  std::vector<std::unique_ptr<Device>> devices;
+  std::vector<std::unique_ptr<HostStep>> steps;
+  std::vector<Group> groups;
+
+ private:
+  friend class Actor;
+  struct LogEntry {
+    Actor* done = nullptr;  ///< else a notify
+    size_t notify = 0;
+  };
+
+  // rounds.cpp
+  void rounds();
+  void run_round();
+  void step_actor(Actor& actor);
+  void finish_actor(Actor& actor);
+  void fail_actor(Actor& actor, Diagnostic d);
+  void commit();
+  void apply(PendingNotify& n);
+  void recheck_cells();
+  void look_at_cell(const vm::Buffer* buffer, int64_t offset);
+  void poll_interrupt();
+  bool release_soft_waits();
+
+  // tasks.cpp
+  void schedule();
+  bool schedule_device(Device& device);
+  void start_block(Device& device, Task& task);
+  void ready(Task& task);
+  void block_done(Block& block);
+  void check_pipes_at_end(const Block& block);  // channels.cpp
+  void complete(Task& task);
+  void drain_completions();
+  void consume(Task& task);
+  void add_edge(Task& task, RegionOwner* owner, const check::Clock& clock, int arg, const std::string& reason);
+  void control_plane_done(Dispatch& d);
+  void maybe_finish(Dispatch& d);
+  void record_task(Task& task);
+
+  void adopt_windows();
+  void retain_windows();
+
+  // steps.cpp
+  void prepare_steps();
+  void start_steps();
+  bool startable(const HostStep& step) const;
+  void run_callback(HostStep& step);
+  void finish_step(HostStep& step);
+  void bind_dispatch_args(HostStep& step, const vm::FunctionCode& fn, std::vector<ArgValue>* out);
+  void match_parameter(const HostStep& step, const vm::FunctionCode& fn, size_t param, const ir::Type& type,
+                       bool window, vm::View* v);
+  void note_quiet_groups();
+  void sort_reports();
+
+  int64_t round_ = 0;
+  std::vector<int32_t> free_objects_;
+  std::vector<Actor*> runnable_;
+  std::vector<Actor*> next_;
+  std::vector<LogEntry> log_;
+  std::vector<PendingNotify> notifies_;
+  std::vector<Block*> notifying_blocks_;
+  struct Watch {
+    int64_t offset = 0;
+    Actor* actor = nullptr;
+    Task* task = nullptr;
+    size_t condition = 0;
+  };
+  std::unordered_map<const vm::Buffer*, std::vector<Watch>> watches_;
+  std::vector<int32_t> dirty_;
+  std::vector<Task*> completions_;
+  std::vector<std::unique_ptr<Block>> finished_blocks_;  ///< freed at the end of the commit
+  std::vector<std::unique_ptr<Dispatch>> finished_dispatches_;
+  std::vector<HostStep*> waiting_steps_;  ///< all predecessors done, held by M-32
+  std::vector<int> touched_devices_;
+  int64_t next_handle_ = 1;
+  uint64_t query_mark_ = 0;
+  int64_t steps_left_ = 0;
+  bool failed_ = false;
+  std::set<std::string> warned_;
+  std::chrono::steady_clock::time_point last_poll_;
+};
+
+}  // namespace pypto::machine

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "core/machine/simulation.h"
+#include "core/vm/scalar.h"
+
+namespace pypto::machine {
+namespace {
+
+constexpr uintptr_t kAlignment = 64;
+
+void release_slice(vm::Buffer* b) {
+  std::free(b->owner);
+  delete b;
+}
+
+/// Zeroed memory of a window slice; large ones are committed by the system when touched.
+vm::BufferRef new_slice(int64_t bytes) {
+  auto* b = new vm::Buffer();
+  b->owner = std::calloc(1, static_cast<size_t>(bytes) + kAlignment);
+  if (!b->owner) {
+    delete b;
+    throw std::bad_alloc();
+  }
+  b->data = reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(b->owner) + kAlignment - 1) & ~(kAlignment - 1));
+  b->bytes = bytes;
+  b->kind = vm::BufferKind::kWindow;
+  b->release = &release_slice;
+  return vm::BufferRef(b);
+}
+
+void (*pool_release)(vm::Buffer*) = nullptr;
+
+}  // namespace
+
+int32_t Simulation::add_object(ObjectRecord record, vm::Buffer* buffer) {
+  int32_t index;
+  if (!free_objects_.empty()) {
+    index = free_objects_.back();
+    free_objects_.pop_back();
+  } else {
+    index = static_cast<int32_t>(objects.size());
+    objects.emplace_back();
+  }
+  record.live = true;
+  buffer->object = index;
+  if (checking) {
+    check::ObjectInfo info;
+    info.name = record.name;
+    info.rank = record.rank;
+    info.window = record.window;
+    info.data = buffer->data;
+    info.bytes = buffer->bytes;
+    checker->add_object(index, info);
+  }
+  objects[static_cast<size_t>(index)] = std::move(record);
+  return index;
+}
+
+void Simulation::drop_object(int32_t object) {
+  ObjectRecord& record = objects[static_cast<size_t>(object)];
+  if (!record.live) return;
+  record.live = false;
+  if (checking) checker->drop_object(object);
+  free_objects_.push_back(object);
+}
+
+void Simulation::release_created(vm::Buffer* b) {
+  auto* sim = static_cast<Simulation*>(b->owner);
+  const ObjectRecord& record = sim->objects[static_cast<size_t>(b->object)];
+  if (record.heap) sim->devices[static_cast<size_t>(record.rank)]->heap_used -= b->bytes;
+  sim->drop_object(b->object);
+  b->release = pool_release;
+  b->owner = nullptr;
+  pool_release(b);
+}
+
+vm::View Simulation::created_tensor(const vm::CreateInsn& create, const std::vector<int64_t>& shape, int rank,
+                                    bool heap) {
+  vm::View v;
+  v.dtype = create.dtype;
+  v.set_packed(static_cast<int>(shape.size()), shape.data());
+  const int64_t bytes = (v.elements() * dtype_bits(create.dtype) + 7) / 8;
+  vm::Buffer* b = vm::pool_alloc(bytes, !create.has_init || create.init == 0);
+  pool_release = b->release;
+  b->kind = vm::BufferKind::kGlobal;
+  b->release = &Simulation::release_created;
+  b->owner = this;
+  v.buffer = vm::BufferRef(b);
+  if (create.has_init && create.init != 0) vm::fill_elements(b->data, create.dtype, create.init, v.elements());
+  ObjectRecord record;
+  record.name = create.name;
+  record.rank = rank;
+  record.manual_dep = create.manual_dep;
+  record.heap = heap;
+  add_object(std::move(record), b);
+  if (heap) devices[static_cast<size_t>(rank)]->heap_used += b->bytes;
+  return v;
+}
+
+vm::BufferRef Simulation::slice(int window, int member) {
+  WindowBuffer& w = windows[static_cast<size_t>(window)];
+  vm::BufferRef& slot = w.slices[static_cast<size_t>(member)];
+  if (!slot) slot = new_slice(w.requested);
+  if (slot->object < 0) {
+    ObjectRecord record;
+    record.name = w.name;
+    record.rank = domains[static_cast<size_t>(w.domain)].members[static_cast<size_t>(member)];
+    record.window = window;
+    add_object(std::move(record), slot.get());
+  }
+  return slot;
+}
+
+std::string Simulation::storage_text(const vm::View& v) const {
+  if (v.empty() || v.buffer->object < 0) return "storage";
+  const ObjectRecord& record = objects[static_cast<size_t>(v.buffer->object)];
+  if (record.window >= 0) return "window '" + record.name + "' of rank " + std::to_string(record.rank);
+  return "tensor '" + record.name + "'";
+}
+
+}  // namespace pypto::machine
