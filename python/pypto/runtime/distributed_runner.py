@@ -200,7 +200,9 @@ class DistributedWorker(Worker):
         """Queue a dispatch and return at once; with two in flight, the oldest is waited for first."""
         return self._submit(compiled, args, config, "submit")
 
-    def _submit(self, compiled: Any, args: tuple[Any, ...], config: Any, op: str) -> DistributedRunHandle:
+    def _submit(
+        self, compiled: Any, args: tuple[Any, ...], config: Any, op: str, *, options: Any = None
+    ) -> DistributedRunHandle:
         self._alive(op)
         if not any(p is compiled for p in self._programs):
             names = ", ".join(repr(p.name) for p in self._programs)
@@ -220,7 +222,8 @@ class DistributedWorker(Worker):
         values = _run.native_arguments(args, compiled, self, _run.refuse_one_shot)
         _core.check_args(native, values, function=compiled._title)
         dfx = None if config is None else _run._dfx(config)
-        options = _run.run_options(config, self._ids, dfx)
+        if options is None:
+            options = _run.run_options(config, self._ids, dfx)
         callbacks = self._callbacks[compiled]
 
         def work() -> Any:
