@@ -8,6 +8,8 @@ namespace pypto::passes {
 namespace {
 
 constexpr const char* kOutline = "OutlineScopes";
+constexpr const char* kCollectives = "LowerCollectives";
+constexpr const char* kPlace = "PlaceMemory";
 
 }  // namespace
 
@@ -20,10 +22,14 @@ LowerResult lower(const ir::Module& module, const PassOptions& options) {
   };
   outline(m);  // regions first: every later stage works on whole kernels
   done(kOutline);
+  lower_collectives(m, options);  // before placement: their tiles count like any others
+  done(kCollectives);
+  place(m);
+  done(kPlace);
   m.lowered = true;
   return result;
 }
 
-std::vector<std::string> pass_names() { return {kOutline}; }
+std::vector<std::string> pass_names() { return {kOutline, kCollectives, kPlace}; }
 
 }  // namespace pypto::passes

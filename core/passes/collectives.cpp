@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "core/passes/collective_forms.h"
+#include "core/passes/collective_host.h"
+#include "core/passes/passes.h"
+#include "core/passes/walk.h"
+
+namespace pypto::passes {
+namespace {
+
+using ir::Block;
+using ir::ExprKind;
+using ir::ExprPtr;
+using ir::Function;
+using ir::StmtKind;
+using ir::StmtPtr;
+
+bool contains_collective(const ExprPtr& e) {
+  bool found = false;
+  walk_expr(e, [&](const ExprPtr& x) { found = found || (x->kind == ExprKind::kOp && is_collective(x->op)); });
+  return found;
+}
+
+/// InCore rail: each collective becomes the primitives in front of its statement, and its value the operand (03 C-1).
+class KernelRewriter {
+ public:
+  KernelRewriter(Function& f, ir::Arch arch) : f_(f), arch_(arch) {}
+
+  Block run(const Block& block) {
+    Block out;
+    for (const auto& s : block) {
+      s->body = run(s->body);
+      s->else_body = run(s->else_body);
+      bool any = false;
+      own_exprs(*s, [&](const ExprPtr& e) { any = any || contains_collective(e); });
+      if (!any) {
+        out.push_back(s);
+        continue;
+      }
+      CodeBuilder b(f_, arch_, ir::kPlaceKernel, s->span);
+      s->value = replace(s->value, b);
+      for (auto& v : s->values) v = replace(v, b);
+      s->start = replace(s->start, b);
+      s->stop = replace(s->stop, b);
+      s->step = replace(s->step, b);
+      for (auto& c : s->carries) c.init = replace(c.init, b);
+      for (auto& x : b.code) out.push_back(std::move(x));
+      if (s->kind == StmtKind::kEval && s->value->kind == ExprKind::kVar) continue;
+      if (s->kind == StmtKind::kAssign && s->targets.size() == 1 && s->value->kind == ExprKind::kVar &&
+          s->value->var == s->targets[0]) {
+        continue;  // data = pld.tensor.allreduce(data, signal)
+      }
+      out.push_back(s);
+    }
+    return out;
+  }
+
+ private:
+  ExprPtr replace(const ExprPtr& e, CodeBuilder& b) {
+    if (!contains_collective(e)) return e;
+    auto copy = std::make_shared<ir::Expr>(*e);
+    for (auto& a : copy->args) a = replace(a, b);
+    if (copy->kind != ExprKind::kOp || !is_collective(copy->op)) return copy;
+    for (auto& a : copy->args) {
+      // An address is evaluated once.
+      if (a && a->type && a->type->is_tensor() && a->kind != ExprKind::kVar) a = CodeBuilder::ref(b.let("operand", a));
+    }
+    Rail rail;
+    rail.cell = [&b](const ExprPtr& q) { return std::vector<ExprPtr>{q, b.index(0)}; };
+    write_collective(b, collective_call(*copy), rail);
+    return collective_result(*copy);
+  }
+
+  Function& f_;
+  ir::Arch arch_;
+};
+
+}  // namespace
+
+void lower_collectives(ir::Module& module, const PassOptions& options) {
+  for (const auto& f : module.functions) {
+    if (f->is_sub_worker || f->is_host()) continue;
+    bool any = false;
+    walk_exprs(f->body, [&](const ExprPtr& e) { any = any || (e->kind == ExprKind::kOp && is_collective(e->op)); });
+    if (any) f->body = KernelRewriter(*f, module.arch).run(f->body);
+  }
+  lower_host_collectives(module, options);
+}
+
+}  // namespace pypto::passes

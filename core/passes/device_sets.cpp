@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/passes/device_sets.h"
+
+#include "core/passes/collective_forms.h"
+#include "core/passes/walk.h"
+
+namespace pypto::passes {
+
+using ir::ExprKind;
+using ir::ExprPtr;
+using ir::OpId;
+using ir::StmtKind;
+
+WindowScan::WindowScan(const ir::Function& host, int world_size) : world_size_(world_size) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    bind(host.body, changed);
+  }
+  visit(host.body);
+  // A collective's other operands take the device set of its data operand (03 D-50).
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const ir::Expr* e : collectives_) {
+      const CollectiveCall c = collective_call(*e);
+      const DeviceSet set = devices(c.target ? c.target : c.signal);
+      if (set.empty()) continue;
+      for (const auto& a : e->args) {
+        if (!a) continue;
+        for (const ir::Var* b : buffers(a)) changed = sets_[b].join(set) || changed;
+      }
+    }
+  }
+}
+
+std::set<const ir::Var*> WindowScan::buffers(const ExprPtr& e) const {
+  if (!e) return {};
+  switch (e->kind) {
+    case ExprKind::kVar: {
+      const auto it = views_.find(e->var.get());
+      return it == views_.end() ? std::set<const ir::Var*>() : it->second;
+    }
+    case ExprKind::kOp: {
+      const auto& row = ir::op_row(e->op);
+      if (row.alias == ir::AliasClass::kView) return buffers(e->args[0]);
+      if (row.alias == ir::AliasClass::kInPlace && row.inplace_param >= 0) {
+        return buffers(e->args[static_cast<size_t>(row.inplace_param)]);
+      }
+      return {};
+    }
+    case ExprKind::kCall: {
+      std::set<const ir::Var*> out;
+      for (const int p : e->call->callee->return_params) {
+        if (p >= 0 && p < static_cast<int>(e->args.size())) out.merge(buffers(e->args[static_cast<size_t>(p)]));
+      }
+      return out;
+    }
+    case ExprKind::kItem:
+      return buffers(e->args[0]);
+    default:
+      return {};
+  }
+}
+
+void WindowScan::bind(const ir::Block& block, bool& changed) {
+  walk_stmts(block, [&](const ir::StmtPtr& s) {
+    const auto add = [&](const ir::VarPtr& v, const ExprPtr& value) {
+      if (!v) return;
+      if (is_op(value, OpId::k_alloc_window_buffer)) {
+        changed = views_[v.get()].insert(v.get()).second || changed;
+        return;
+      }
+      for (const ir::Var* b : buffers(value)) changed = views_[v.get()].insert(b).second || changed;
+    };
+    if (s->kind == StmtKind::kAssign) {
+      if (s->targets.size() == 1 && s->targets[0] && s->targets[0]->type->is_scalar()) scalars_[s->targets[0].get()] = s->value;
+      for (size_t i = 0; i < s->targets.size(); ++i) {
+        const bool display = s->value->kind == ExprKind::kTuple && i < s->value->args.size();
+        add(s->targets[i], display ? s->value->args[i] : s->value);
+      }
+    }
+    for (size_t i = 0; s->kind == StmtKind::kYield && i < s->targets.size() && i < s->values.size(); ++i) {
+      add(s->targets[i], s->values[i]);
+    }
+    for (const auto& c : s->carries) {
+      add(c.var, c.init);
+      add(c.result, c.init);
+    }
+  });
+}
+
+DeviceSet WindowScan::target(const ExprPtr& device) const {
+  DeviceSet out;
+  ExprPtr e = device;
+  for (int hops = 0; e && hops < 16; ++hops) {
+    if (is_op(e, OpId::k_scalar_cast)) {
+      e = e->args[0];
+      continue;
+    }
+    if (e->kind != ExprKind::kVar) break;
+    if (const auto loop = loops_.find(e->var.get()); loop != loops_.end()) {
+      if (loop->second.world || !loop->second.known) {
+        out.world = true;
+      } else {
+        for (int64_t r = loop->second.from; r < loop->second.to; ++r) out.ranks.insert(r);
+      }
+      return out;
+    }
+    const auto value = scalars_.find(e->var.get());
+    if (value == scalars_.end()) break;
+    e = value->second;
+  }
+  if (const auto k = ir::const_int(e)) {
+    out.ranks.insert(*k);
+  } else {
+    out.world = true;
+  }
+  return out;
+}
+
+void WindowScan::visit(const ir::Block& block) {
+  for (const auto& s : block) {
+    if (s->kind == StmtKind::kFor) {
+      LoopRange range;
+      const auto from = s->start ? ir::const_int(s->start) : std::optional<int64_t>(0);
+      ExprPtr stop = s->stop;
+      for (int hops = 0; stop && hops < 16; ++hops) {
+        if (is_op(stop, OpId::k_scalar_cast)) {
+          stop = stop->args[0];
+        } else if (stop->kind == ExprKind::kVar && scalars_.count(stop->var.get())) {
+          stop = scalars_.at(stop->var.get());
+        } else {
+          break;
+        }
+      }
+      const auto to = ir::const_int(stop);
+      range.known = from && to;
+      if (range.known) {
+        range.from = *from;
+        range.to = *to;
+      }
+      range.world = is_op(stop, OpId::k_world_size) && from == 0;
+      if (is_op(stop, OpId::k_world_size) && from && *from > 0 && world_size_ > 0) {
+        range.known = true;
+        range.from = *from;
+        range.to = world_size_;
+      }
+      loops_[s->loop_var.get()] = range;
+    }
+    own_exprs(*s, [&](const ExprPtr& e) {
+      walk_expr(e, [&](const ExprPtr& x) {
+        if (x->kind == ExprKind::kOp && is_collective(x->op)) collectives_.push_back(x.get());
+        if (x->kind != ExprKind::kCall || !x->call->device) return;
+        const DeviceSet set = target(x->call->device);
+        for (const auto& a : x->args) {
+          if (!a || !a->type || !a->type->is_window()) continue;
+          for (const ir::Var* b : buffers(a)) sets_[b].join(set);
+        }
+      });
+    });
+    visit(s->body);
+    visit(s->else_body);
+  }
+}
+
+DeviceSet WindowScan::devices(const ExprPtr& window) const {
+  DeviceSet out;
+  for (const ir::Var* b : buffers(window)) {
+    if (const auto it = sets_.find(b); it != sets_.end()) out.join(it->second);
+  }
+  if (world_size_ > 0 && !out.world && static_cast<int64_t>(out.ranks.size()) == world_size_) out.world = true;
+  return out;
+}
+
+int64_t WindowScan::size(const DeviceSet& set) const {
+  if (set.world) return world_size_ > 0 ? world_size_ : -1;
+  return static_cast<int64_t>(set.ranks.size());
+}
+
+}  // namespace pypto::passes

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "core/ir/ir.h"
+
+namespace pypto::passes {
+
+/// The ranks that dispatches of a host function reach (03 D-31, D-50).
+struct DeviceSet {
+  bool world = false;      ///< every rank of the world
+  std::set<int64_t> ranks; ///< else these
+  bool empty() const { return !world && ranks.empty(); }
+  bool join(const DeviceSet& o) {
+    const DeviceSet before = *this;
+    world = world || o.world;
+    ranks.insert(o.ranks.begin(), o.ranks.end());
+    return before.world != world || before.ranks.size() != ranks.size();
+  }
+};
+
+/// Window buffers of a host orchestrator: which variables are views of which buffer, and which devices see them.
+class WindowScan {
+ public:
+  WindowScan(const ir::Function& host, int world_size);
+  /// Variables that hold the buffers (results of alloc_window_buffer) a window expression may be a view of.
+  std::set<const ir::Var*> buffers(const ir::ExprPtr& window) const;
+  /// Ranks of the domain of a window expression; empty when no dispatch receives it.
+  DeviceSet devices(const ir::ExprPtr& window) const;
+  /// Number of ranks of the domain, or -1 when it is the world and that is not known.
+  int64_t size(const DeviceSet& set) const;
+
+ private:
+  struct LoopRange {
+    bool world = false;
+    bool known = false;
+    int64_t from = 0, to = 0;
+  };
+  void bind(const ir::Block& block, bool& changed);
+  void visit(const ir::Block& block);
+  DeviceSet target(const ir::ExprPtr& device) const;
+
+  int world_size_;
+  std::unordered_map<const ir::Var*, std::set<const ir::Var*>> views_;
+  std::unordered_map<const ir::Var*, LoopRange> loops_;
+  std::unordered_map<const ir::Var*, ir::ExprPtr> scalars_;
+  std::unordered_map<const ir::Var*, DeviceSet> sets_;  ///< by buffer
+  std::vector<const ir::Expr*> collectives_;
+};
+
+}  // namespace pypto::passes

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "core/ir/clone.h"
+#include "core/passes/core_kinds.h"
+#include "core/passes/passes.h"
+#include "core/passes/walk.h"
+
+namespace pypto::passes {
+namespace {
+
+using ir::AttrKey;
+using ir::Block;
+using ir::Expr;
+using ir::ExprKind;
+using ir::ExprPtr;
+using ir::Function;
+using ir::MemorySpace;
+using ir::OpId;
+using ir::Stmt;
+using ir::StmtKind;
+using ir::StmtPtr;
+using ir::Type;
+using ir::TypePtr;
+using ir::Var;
+using ir::VarPtr;
+
+TypePtr with_space(const TypePtr& t, MemorySpace space) {
+  auto copy = std::make_shared<Type>(*t);
+  copy->space = space;
+  return copy;
+}
+
+/// Gives every tile a memory space: what its consumers need, Mat when one of them is a matrix operand (01 L-144).
+class SpaceAssigner {
+ public:
+  explicit SpaceAssigner(Function& f) : f_(f) {}
+
+  void run() {
+    // Demands flow from uses to definitions, through views, copies and carries.
+    for (bool changed = true; changed;) {
+      changed_ = false;
+      collect(f_.body);
+      changed = changed_;
+    }
+    // Spaces flow from definitions to uses.
+    for (int round = 0; round < 8; ++round) {
+      changed_ = false;
+      f_.body = rewrite(f_.body);
+      if (!changed_) break;
+    }
+  }
+
+ private:
+  void demand(const ExprPtr& e) {
+    if (!e) return;
+    if (e->kind == ExprKind::kVar) {
+      changed_ = wanted_.insert(e->var.get()).second || changed_;
+      return;
+    }
+    if (e->kind == ExprKind::kOp) {
+      loads_.insert(e.get());
+      const auto& row = ir::op_row(e->op);
+      if (row.alias == ir::AliasClass::kView) demand(e->args[0]);
+      if (e->op == OpId::k_fillpad || e->op == OpId::k_assemble) demand(e->args[0]);
+    }
+  }
+
+  void uses(const ExprPtr& e) {
+    walk_expr(e, [&](const ExprPtr& x) {
+      if (x->kind != ExprKind::kOp) return;
+      for (const int i : matrix_operands(x->op)) {
+        const auto k = static_cast<size_t>(i);
+        if (k < x->args.size() && x->args[k] && x->args[k]->type && x->args[k]->type->is_tile()) demand(x->args[k]);
+      }
+      if (x->op == OpId::k_move) {
+        const auto to = static_cast<MemorySpace>(x->attrs.get_int(AttrKey::k_target_memory));
+        if (to == MemorySpace::kLeft || to == MemorySpace::kRight || to == MemorySpace::kBias ||
+            to == MemorySpace::kLeftScale || to == MemorySpace::kRightScale) {
+          demand(x->args[0]);
+        }
+      }
+    });
+  }
+
+  void flow(const VarPtr& to, const ExprPtr& from) {
+    if (to && wanted_.count(to.get()) && from) demand(from);
+  }
+
+  void collect(const Block& block) {
+    for (const auto& s : block) {
+      own_exprs(*s, [&](const ExprPtr& e) { uses(e); });
+      if (s->kind == StmtKind::kAssign) {
+        for (size_t i = 0; i < s->targets.size(); ++i) {
+          const bool display = s->value->kind == ExprKind::kTuple && i < s->value->args.size();
+          flow(s->targets[i], display ? s->value->args[i] : s->targets.size() == 1 ? s->value : nullptr);
+        }
+      }
+      for (size_t i = 0; s->kind == StmtKind::kYield && i < s->targets.size() && i < s->values.size(); ++i) {
+        flow(s->targets[i], s->values[i]);
+      }
+      for (const auto& c : s->carries) flow(c.var, c.init);
+      collect(s->body);
+      collect(s->else_body);
+    }
+  }
+
+  ExprPtr rewrite(const ExprPtr& e) {
+    if (!e) return nullptr;
+    bool same = true;
+    std::vector<ExprPtr> args;
+    args.reserve(e->args.size());
+    for (const auto& a : e->args) {
+      args.push_back(rewrite(a));
+      same = same && args.back() == a;
+    }
+    TypePtr type = e->type;
+    if (e->kind == ExprKind::kVar && e->var->type != e->type && e->type && e->type->is_tile() && e->type->space == MemorySpace::kUnset) {
+      return ir::var_ref(e->var, e->span);
+    }
+    if (e->kind == ExprKind::kOp && type && type->is_tile() && type->space == MemorySpace::kUnset) {
+      const auto& row = ir::op_row(e->op);
+      MemorySpace space = MemorySpace::kVec;
+      if (e->op == OpId::k_load) {
+        space = loads_.count(e.get()) ? MemorySpace::kMat : MemorySpace::kVec;
+      } else if (row.alias == ir::AliasClass::kView && args[0]) {
+        space = args[0]->type->space;
+      } else if (row.alias == ir::AliasClass::kInPlace && row.inplace_param >= 0) {
+        space = args[static_cast<size_t>(row.inplace_param)]->type->space;
+      }
+      if (space != MemorySpace::kUnset) {
+        type = with_space(type, space);
+        same = false;
+      }
+    }
+    if (same) return e;
+    auto copy = std::make_shared<Expr>(*e);
+    copy->args = std::move(args);
+    copy->type = type;
+    if (loads_.count(e.get())) loads_.insert(copy.get());
+    kept_.push_back(copy);
+    if (e->op == OpId::k_load && e->kind == ExprKind::kOp && type->is_tile() && !e->attrs.find(AttrKey::k_target_memory)) {
+      copy->attrs.set(AttrKey::k_target_memory, static_cast<int64_t>(type->space));
+    }
+    changed_ = true;
+    return copy;
+  }
+
+  void settle(const VarPtr& v, const TypePtr& from) {
+    if (!v || !v->type || !v->type->is_tile() || v->type->space != MemorySpace::kUnset || !from || !from->is_tile() ||
+        from->space == MemorySpace::kUnset) {
+      return;
+    }
+    v->type = with_space(v->type, from->space);
+    changed_ = true;
+  }
+
+  Block rewrite(const Block& block) {
+    for (const auto& s : block) {
+      s->value = rewrite(s->value);
+      for (auto& v : s->values) v = rewrite(v);
+      s->start = rewrite(s->start);
+      s->stop = rewrite(s->stop);
+      s->step = rewrite(s->step);
+      for (auto& c : s->carries) {
+        c.init = rewrite(c.init);
+        settle(c.var, c.init->type);
+        settle(c.result, c.init->type);
+      }
+      if (s->kind == StmtKind::kAssign) {
+        for (size_t i = 0; i < s->targets.size(); ++i) {
+          if (s->targets.size() == 1) {
+            settle(s->targets[0], s->value->type);
+          } else if (s->value->type->kind == ir::TypeKind::kTuple && i < s->value->type->elements.size()) {
+            const bool display = s->value->kind == ExprKind::kTuple;
+            settle(s->targets[i], display ? s->value->args[i]->type : s->value->type->elements[i]);
+          }
+        }
+      }
+      for (size_t i = 0; s->kind == StmtKind::kYield && i < s->targets.size() && i < s->values.size(); ++i) {
+        settle(s->targets[i], s->values[i]->type);
+      }
+      rewrite(s->body);
+      rewrite(s->else_body);
+    }
+    return block;
+  }
+
+  Function& f_;
+  bool changed_ = false;
+  std::unordered_set<const Var*> wanted_;
+  std::unordered_set<const Expr*> loads_;  ///< expressions whose value a matrix product reads
+  std::vector<ExprPtr> kept_;
+};
+
+/// 01 L-38: layouts of the matrix memories are fixed.
+void check_layouts(const Function& f) {
+  for (const auto& v : f.vars) {
+    const Type& t = *v->type;
+    if (!t.is_tile() || !t.tile_view) continue;
+    const auto fixed = [&]() -> std::pair<ir::TileLayout, ir::TileLayout> {
+      using L = ir::TileLayout;
+      switch (t.space) {
+        case MemorySpace::kLeft:
+        case MemorySpace::kAcc: return {L::kColMajor, L::kRowMajor};
+        case MemorySpace::kRight: return {L::kRowMajor, L::kColMajor};
+        case MemorySpace::kLeftScale: return {L::kRowMajor, L::kRowMajor};
+        case MemorySpace::kRightScale: return {L::kColMajor, L::kColMajor};
+        default: return {L::kNoneBox, L::kNoneBox};
+      }
+    }();
+    if (fixed.first == ir::TileLayout::kNoneBox) continue;
+    if ((t.tile_view->blayout && *t.tile_view->blayout != fixed.first) ||
+        (t.tile_view->slayout && *t.tile_view->slayout != fixed.second)) {
+      fail(ErrorClass::kValueError,
+           "Tile '" + v->name + "' lives in " + type_text(t) + ", whose layout is fixed: it does not allow blayout/slayout to override",
+           v->span, "leave blayout and slayout out");
+    }
+  }
+}
+
+/// 01 L-150: one kernel may not write one tensor both in bulk and by element.
+class MixedStores {
+ public:
+  explicit MixedStores(const Function& f) : f_(f) {
+    for (const auto& p : f.params) roots_[p.get()].insert(p.get());
+    for (bool changed = true; changed;) {
+      changed = false;
+      walk_stmts(f.body, [&](const StmtPtr& s) { changed = bind(*s) || changed; });
+    }
+    visit(f.body);
+    for (const auto& p : f.params) judge(p);
+  }
+
+ private:
+  using Set = std::unordered_set<const Var*>;
+  struct Write {
+    Span span;
+    int position = 0;
+    int depth = 0;
+    bool element = false;
+  };
+
+  Set of(const ExprPtr& e) const {
+    if (!e) return {};
+    if (e->kind == ExprKind::kVar) {
+      const auto it = roots_.find(e->var.get());
+      return it == roots_.end() ? Set() : it->second;
+    }
+    if (e->kind == ExprKind::kOp) {
+      const auto& row = ir::op_row(e->op);
+      if (row.alias == ir::AliasClass::kView) return of(e->args[0]);
+      if (row.alias == ir::AliasClass::kInPlace && row.inplace_param >= 0) return of(e->args[static_cast<size_t>(row.inplace_param)]);
+    }
+    return {};
+  }
+
+  bool add(const VarPtr& v, const ExprPtr& value) {
+    if (!v) return false;
+    const Set from = of(value);
+    if (from.empty()) return false;
+    auto& to = roots_[v.get()];
+    const size_t before = to.size();
+    to.insert(from.begin(), from.end());
+    return to.size() != before;
+  }
+
+  bool bind(const Stmt& s) {
+    bool changed = false;
+    if (s.kind == StmtKind::kAssign && s.targets.size() == 1) changed = add(s.targets[0], s.value);
+    for (size_t i = 0; s.kind == StmtKind::kYield && i < s.targets.size() && i < s.values.size(); ++i) {
+      changed = add(s.targets[i], s.values[i]) || changed;
+    }
+    for (const auto& c : s.carries) changed = add(c.var, c.init) || changed;
+    return changed;
+  }
+
+  void visit(const Block& block) {
+    for (const auto& s : block) {
+      own_exprs(*s, [&](const ExprPtr& e) {
+        walk_expr(e, [&](const ExprPtr& x) {
+          if (x->kind != ExprKind::kOp) return;
+          if (x->op == OpId::k_fence || x->op == OpId::k_bar_all) fences_.push_back({x->span, position_, depth_, false});
+          int target = -1;
+          if (x->op == OpId::k_store) target = 2;
+          if (x->op == OpId::k_assemble || x->op == OpId::k_write) target = 0;
+          if (target < 0) return;
+          for (const Var* root : of(x->args[static_cast<size_t>(target)])) {
+            writes_[root].push_back({x->span.known() ? x->span : s->span, position_, depth_, x->op == OpId::k_write});
+          }
+          ++position_;
+        });
+      });
+      const bool loop = s->kind == StmtKind::kFor || s->kind == StmtKind::kWhile;
+      depth_ += loop;
+      visit(s->body);
+      visit(s->else_body);
+      depth_ -= loop;
+      ++position_;
+    }
+  }
+
+  void judge(const VarPtr& p) const {
+    const auto it = writes_.find(p.get());
+    if (it == writes_.end() || p->type->is_window()) return;
+    const Write* bulk = nullptr;
+    const Write* element = nullptr;
+    for (const auto& w : it->second) {
+      if (w.element) {
+        if (!element) element = &w;
+      } else {
+        bulk = &w;  // the last one
+      }
+    }
+    if (!bulk || !element) return;
+    // Every bulk write, then a fence, then every element write; not around the same loop.
+    const bool ordered = bulk->position < element->position && bulk->depth == 0 + std::min(bulk->depth, element->depth) &&
+                         std::any_of(fences_.begin(), fences_.end(), [&](const Write& f) {
+                           return f.position >= bulk->position && f.position <= element->position;
+                         });
+    if (ordered && (bulk->depth == 0 || element->depth == 0)) return;
+    Diagnostic d;
+    d.cls = ErrorClass::kValueError;
+    d.message = "Kernel '" + f_.name + "' mixes bulk stores (" + bulk->span.file_line() + ") and scalar stores (" +
+                element->span.file_line() + ") to tensor '" + p->name + "'";
+    d.span = element->span;
+    d.hint = "write the elements in a kernel of their own, or put pl.system.fence() between the last bulk store and the first pl.write";
+    d.notes.push_back({"the bulk store is here", bulk->span});
+    throw Failure(std::move(d));
+  }
+
+  const Function& f_;
+  std::unordered_map<const Var*, Set> roots_;
+  std::unordered_map<const Var*, std::vector<Write>> writes_;
+  std::vector<Write> fences_;
+  int position_ = 0, depth_ = 0;
+};
+
+}  // namespace
+
+void place(ir::Module& module) {
+  for (const auto& f : module.functions) {
+    if (f->is_sub_worker || !f->is_kernel() || !f->external_source.empty()) continue;
+    SpaceAssigner(*f).run();
+    check_layouts(*f);
+    MixedStores check(*f);
+    set_core_kind(*f);
+  }
+  // A group runs what its members run.
+  for (const auto& f : module.functions) {
+    if (f->type != ir::FunctionType::kGroup) continue;
+    walk_exprs(f->body, [&](const ExprPtr& e) {
+      if (e->kind != ExprKind::kCall) return;
+      f->uses_cube = f->uses_cube || e->call->callee->uses_cube;
+      f->uses_vector = f->uses_vector || e->call->callee->uses_vector;
+    });
+  }
+}
+
+}  // namespace pypto::passes
