@@ -57,7 +57,8 @@ bool overlap_parts(const Part& a, const Part& b, Range* range) {
   const int64_t stride = wide.box->dim[wide.level].stride;
   const int64_t count = wide.box->dim[wide.level].count;
   const int64_t other_end = other.base + other.span();
-  const int64_t first = std::max<int64_t>(0, floor_div(other.base - wide.base - wide.inner_span(), stride) + 1);
+  const int64_t first =
+      std::max<int64_t>(0, floor_div(other.base - wide.base - wide.inner_span(), stride) + 1);
   const int64_t last = std::min<int64_t>(count - 1, floor_div(other_end - 1 - wide.base, stride));
   for (int64_t i = first; i <= last; ++i) {
     if (overlap_parts(wide.child(i), other, range)) return true;
@@ -102,8 +103,10 @@ Box box_of(const vm::View& v) {
     if (v.valid[i] <= 0) return b;
     if (v.valid[i] > 1) axis[n++] = {v.stride[i], v.valid[i]};
   }
-  // Strides of views may be in any order (transposed views), and of either sign never.
-  std::sort(axis, axis + n, [](const Axis& x, const Axis& y) { return x.stride > y.stride; });
+  // Strides of views may be in any order (transposed views), but none is negative.
+  for (int i = 1; i < n; ++i) {
+    for (int k = i; k > 0 && axis[k].stride > axis[k - 1].stride; --k) std::swap(axis[k], axis[k - 1]);
+  }
   // Sub-byte elements in global memory are packed and contiguous on the last axis (view.h).
   int64_t run_elements = 1;
   while (n > 0 && (axis[n - 1].stride == run_elements || axis[n - 1].stride == 0)) {

@@ -7,9 +7,9 @@
 
 namespace pypto::check {
 
-/// The bytes that a view touches in its buffer: nested equidistant copies of one contiguous run. Dimensions are sorted
-/// by descending stride, and one step of a dimension is never smaller than what lies inside it, so the run of index
-/// (i, j, ...) starts at base + i * dim[0].stride + j * dim[1].stride + ...
+/// The bytes that a view touches in its buffer: nested equidistant copies of one contiguous run. Dimensions
+/// are sorted by descending stride, and one step of a dimension is never smaller than what lies inside it, so
+/// the run of index (i, j, ...) starts at base + i * dim[0].stride + j * dim[1].stride + ...
 struct Box {
   int64_t base = 0;  ///< byte offset of the first run
   int64_t run = 0;   ///< bytes of one run; 0 = empty box

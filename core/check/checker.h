@@ -13,12 +13,13 @@
 #include "core/vm/exec.h"
 #include "core/vm/program.h"
 
-/// Happens-before checking of one run (03 section 8). The machine tells the checker what happens, in commit order; the
-/// checker tells the machine what is wrong, through a Sink. It never changes a value and never blocks anybody.
+/// Happens-before checking of one run (03 section 8). The machine tells the checker what happens, in commit
+/// order; the checker tells the machine what is wrong, through a Sink. It never changes a value and never
+/// blocks anybody.
 namespace pypto::check {
 
-/// What an actor knows: an immutable vector clock, shared by everything that was released at the same point. Null is
-/// the clock of somebody who knows nothing.
+/// What an actor knows: an immutable vector clock, shared by everything that was released at the same point.
+/// Null is the clock of somebody who knows nothing.
 class ClockData;
 using Clock = std::shared_ptr<const ClockData>;
 
@@ -28,7 +29,7 @@ inline constexpr ActorId kNoActor = -1;
 
 /// Names of an actor for reports, and what decides severities (03 M-33).
 struct ActorInfo {
-  int rank = -1;  ///< logical rank, -1 = host
+  int rank = -1;      ///< logical rank, -1 = host
   int dispatch = -1;  ///< index in host order
   int group = -1;     ///< dispatch group (03 M-32)
   int64_t task = -1;  ///< submission number in its dispatch, -1 = control plane
@@ -41,9 +42,9 @@ struct ActorInfo {
 
 /// Storage that more than one actor can see.
 struct ObjectInfo {
-  std::string name;   ///< buffer name of a window, parameter or variable name of a tensor
-  int rank = -1;      ///< owner; -1 = host memory
-  int window = -1;    ///< index of the window buffer, -1 = plain tensor
+  std::string name;  ///< buffer name of a window, parameter or variable name of a tensor
+  int rank = -1;     ///< owner; -1 = host memory
+  int window = -1;   ///< index of the window buffer, -1 = plain tensor
   const uint8_t* data = nullptr;
   int64_t bytes = 0;
 };

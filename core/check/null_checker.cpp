@@ -3,8 +3,6 @@
 
 namespace pypto::check {
 
-
-
 namespace {
 
 class NullChecker final : public Checker {

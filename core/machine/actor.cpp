@@ -9,7 +9,8 @@
 namespace pypto::machine {
 
 const vm::FunctionCode* Actor::kernel() const {
-  if (fiber && !fiber->frames.empty() && kind != Kind::kOrchestration && fiber->frames.front().fn != task->fn) {
+  if (fiber && !fiber->frames.empty() && kind != Kind::kOrchestration &&
+      fiber->frames.front().fn != task->fn) {
     return fiber->frames.front().fn;  // a member of a group
   }
   return task ? task->fn : dispatch.fn;
@@ -66,8 +67,8 @@ vm::ExecStatus Actor::call(const vm::CallInsn& call, vm::Frame& frame) {
   if (call.core_num.cls == vm::RegClass::kScalar) {
     s.blocks = frame.s[static_cast<size_t>(call.core_num.index)].i;
     if (s.blocks <= 0) {
-      fail(ErrorClass::kProgramFault,
-           "core_num of the launch of '" + s.fn->name + "' must be a positive integer, got " + std::to_string(s.blocks));
+      fail(ErrorClass::kProgramFault, "core_num of the launch of '" + s.fn->name +
+                                          "' must be a positive integer, got " + std::to_string(s.blocks));
     }
   }
   s.sync_start = call.sync_start;
@@ -78,8 +79,9 @@ vm::ExecStatus Actor::call(const vm::CallInsn& call, vm::Frame& frame) {
     for (int i = 0; i < e.rank; ++i) {
       const int64_t at = frame.s[static_cast<size_t>(call.predicate_index[static_cast<size_t>(i)].index)].i;
       if (at < 0 || at >= e.shape[i]) {
-        fail(ErrorClass::kOutOfBoundsError, "predicate index " + std::to_string(at) + " is outside dimension " +
-                                                std::to_string(i) + " of extent " + std::to_string(e.shape[i]));
+        fail(ErrorClass::kOutOfBoundsError, "predicate index " + std::to_string(at) +
+                                                " is outside dimension " + std::to_string(i) + " of extent " +
+                                                std::to_string(e.shape[i]));
       }
       e.offset += at * e.stride[i] * dtype_bytes(e.dtype);
       e.shape[i] = e.valid[i] = 1;
@@ -108,8 +110,8 @@ vm::View Actor::create(const vm::CreateInsn& create, const std::vector<int64_t>&
     const int64_t heap = sim_.options.ring_heap > 0 ? sim_.options.ring_heap : int64_t{256} << 20;
     if (bytes > heap) {
       fail(ErrorClass::kProgramFault,
-           "tensor '" + create.name + "' of " + std::to_string(bytes) + " bytes is larger than the output heap of " +
-               std::to_string(heap) + " bytes",
+           "tensor '" + create.name + "' of " + std::to_string(bytes) +
+               " bytes is larger than the output heap of " + std::to_string(heap) + " bytes",
            {}, "make it smaller, pass it in from the host, or raise the ring heap of the run configuration");
     }
     // Run-ahead of the control plane is bounded by the heap: wait for a task to finish and free its tensors.
@@ -132,8 +134,8 @@ vm::ExecStatus Actor::order_element(const vm::View& element, vm::AccessKind acce
   if (kind != Kind::kOrchestration || element.empty()) return vm::ExecStatus::kDone;
   if (element.buffer->kind == vm::BufferKind::kOnChip) return vm::ExecStatus::kDone;
   std::vector<RegionTable::Conflict> conflicts;
-  dispatch.regions.query(element.buffer.get(), check::box_of(element), access != vm::AccessKind::kRead, 0, false,
-                         &conflicts);
+  dispatch.regions.query(element.buffer.get(), check::box_of(element), access != vm::AccessKind::kRead, 0,
+                         false, &conflicts);
   WaitState w;
   for (const auto& c : conflicts) {
     if (c.owner && !c.owner->completed) {
@@ -226,7 +228,8 @@ bool Actor::join() {
 
 void Actor::access(const vm::View& v, vm::AccessKind access) { record(v, access, {}, false, {}); }
 
-void Actor::record(const vm::View& v, vm::AccessKind access, ir::OpId op, bool remote, const std::string& name) {
+void Actor::record(const vm::View& v, vm::AccessKind access, ir::OpId op, bool remote,
+                   const std::string& name) {
   ObjectRecord& object = sim_.object_of(v);
   if (access != vm::AccessKind::kRead && object.waiters > 0 && !object.dirty) {
     object.dirty = true;

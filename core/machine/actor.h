@@ -12,7 +12,8 @@ namespace pypto::machine {
 /// Thrown out of an Env service that must wait but cannot say so: the instruction is executed again later.
 struct Suspend {};
 
-/// A device orchestration, a block of a task, or a lane of a block: one fiber and what the interpreter needs for it.
+/// A device orchestration, a block of a task, or a lane of a block: one fiber and what the interpreter needs
+/// for it.
 class Actor final : public vm::Env {
  public:
   enum class Kind : uint8_t { kOrchestration, kBlock, kLane };

@@ -11,8 +11,8 @@ namespace {
 using ir::AttrKey;
 using vm::ExecStatus;
 
-/// Arrivals are weighed so that every way of running a block adds up to the same: a whole block, its two lanes, or the
-/// members of its group. One participant of 02 O-2301 weighs `kUnit`.
+/// Arrivals are weighed so that every way of running a block adds up to the same: a whole block, its two
+/// lanes, or the members of its group. One participant of 02 O-2301 weighs `kUnit`.
 constexpr int64_t kUnit = 6;
 
 [[noreturn]] void protocol(std::string id, std::string title, std::string message, std::string hint) {
@@ -50,17 +50,20 @@ bool concerns(const Actor& actor, const std::string& core_type) {
 
 void check_hard(const Actor& actor, const std::string& core_type) {
   const Task& task = *actor.task;
-  const int capacity = actor.sim().devices[static_cast<size_t>(actor.dispatch.rank)]->cores.capacity(task.core);
+  const int capacity =
+      actor.sim().devices[static_cast<size_t>(actor.dispatch.rank)]->cores.capacity(task.core);
   const bool vector_task = task.core == vm::CoreKind::kVector || task.core == vm::CoreKind::kScalarOnly;
   if ((core_type == "aic_only" || core_type == "mix") && vector_task) {
-    protocol("H-55", "hard barrier", "syncall with core_type=\"" + core_type + "\" can never complete: '" +
-                                         task.fn->name + "' launches no cube cores",
+    protocol("H-55", "hard barrier",
+             "syncall with core_type=\"" + core_type + "\" can never complete: '" + task.fn->name +
+                 "' launches no cube cores",
              "use core_type=\"aiv_only\", or mode=\"soft\"");
   }
   if (task.blocks != capacity) {
-    protocol("H-55", "hard barrier", "a hard syncall requires the SPMD launch to fill all " + std::to_string(capacity) +
-                                         " cores of its kind, '" + task.fn->name + "' was launched with " +
-                                         std::to_string(task.blocks) + " blocks",
+    protocol("H-55", "hard barrier",
+             "a hard syncall requires the SPMD launch to fill all " + std::to_string(capacity) +
+                 " cores of its kind, '" + task.fn->name + "' was launched with " +
+                 std::to_string(task.blocks) + " blocks",
              "launch with the matching available_*_count(), or use mode=\"soft\"");
   }
   if (!task.sync_start) {
@@ -90,8 +93,8 @@ ExecStatus op_syncall(Actor& actor, vm::OpCall& call) {
     if (used > 0) {
       if (used < expected) {
         protocol("O-2301", "soft barrier",
-                 "syncall: used_cores is " + std::to_string(used) + " but the launch of '" + task.fn->name + "' has " +
-                     std::to_string(expected) + " participants of type \"" + core_type + "\"",
+                 "syncall: used_cores is " + std::to_string(used) + " but the launch of '" + task.fn->name +
+                     "' has " + std::to_string(expected) + " participants of type \"" + core_type + "\"",
                  "pass the number of participants, or 0 to derive it from the launch");
       }
       expected = used;
@@ -111,8 +114,9 @@ ExecStatus op_syncall(Actor& actor, vm::OpCall& call) {
     for (int64_t i = 0; i < 16 && i < ws.elements(); ++i) {
       if (ws.as<int32_t>()[i] != 0) {
         protocol("O-2301", "soft barrier",
-                 "syncall: the gm_workspace '" + call.operand_name(2) + "' must be zero before its first use, element " +
-                     std::to_string(i) + " is " + std::to_string(ws.as<int32_t>()[i]),
+                 "syncall: the gm_workspace '" + call.operand_name(2) +
+                     "' must be zero before its first use, element " + std::to_string(i) + " is " +
+                     std::to_string(ws.as<int32_t>()[i]),
                  "zero the workspace, and use it for nothing else");
       }
     }
@@ -139,8 +143,9 @@ ExecStatus op_syncall(Actor& actor, vm::OpCall& call) {
   WaitState w;
   w.kind = WaitState::Kind::kBarrier;
   w.name = key;
-  w.detail = "syncall(core_type=\"" + core_type + "\", mode=\"" + (soft ? "soft" : "hard") + "\"): " +
-             std::to_string(b.arrived / kUnit) + " of " + std::to_string(expected) + " participants have arrived";
+  w.detail = "syncall(core_type=\"" + core_type + "\", mode=\"" + (soft ? "soft" : "hard") +
+             "\"): " + std::to_string(b.arrived / kUnit) + " of " + std::to_string(expected) +
+             " participants have arrived";
   actor.sim().block(actor, std::move(w));
   return ExecStatus::kBlocked;
 }
@@ -148,9 +153,11 @@ ExecStatus op_syncall(Actor& actor, vm::OpCall& call) {
 namespace {
 
 int64_t event_id(vm::OpCall& call) {
-  const int64_t id = call.has_attr(AttrKey::k_event_id) ? call.attr_int(AttrKey::k_event_id) : call.integer(0);
+  const int64_t id =
+      call.has_attr(AttrKey::k_event_id) ? call.attr_int(AttrKey::k_event_id) : call.integer(0);
   if (id < 0 || id > 13) {
-    protocol("H-54", "event id", "event id " + std::to_string(id) + " is outside 0..13 (14 and 15 are reserved)",
+    protocol("H-54", "event id",
+             "event id " + std::to_string(id) + " is outside 0..13 (14 and 15 are reserved)",
              "use another event id");
   }
   return id;

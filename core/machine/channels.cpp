@@ -45,8 +45,8 @@ Pipe& pipe_of(Actor& actor, const vm::OpCall& call) {
   if (it == actor.block->pipes.end() || (!whole && !it->second.declared[cube ? 0 : 1])) {
     const std::string side = cube ? "aic" : "aiv";
     protocol("pipe not initialised",
-             "'" + actor.fiber->frames.front().fn->name + "' uses pipe " + std::to_string(id) + " but has no 'system." +
-                 side + "_initialize_pipe' call",
+             "'" + actor.fiber->frames.front().fn->name + "' uses pipe " + std::to_string(id) +
+                 " but has no 'system." + side + "_initialize_pipe' call",
              "initialise the pipe on both sides before its first use");
   }
   return it->second;
@@ -67,10 +67,10 @@ ExecStatus wait_for_peer(Actor& actor, WaitState::Kind kind, const Pipe& pipe, i
   const PipeQueue& q = pipe.queue[direction];
   WaitState w;
   w.kind = kind;
-  w.detail = std::string(operation) + " on pipe " + std::to_string(id) + " (" + direction_text(direction) + "), " +
-             std::to_string(q.slots.size()) + " of " + std::to_string(pipe.depth[direction]) +
-             " slots in use, pushed " + std::to_string(q.pushed[0]) + ", popped " + std::to_string(q.popped[0]) +
-             ", freed " + std::to_string(q.freed[0]);
+  w.detail = std::string(operation) + " on pipe " + std::to_string(id) + " (" + direction_text(direction) +
+             "), " + std::to_string(q.slots.size()) + " of " + std::to_string(pipe.depth[direction]) +
+             " slots in use, pushed " + std::to_string(q.pushed[0]) + ", popped " +
+             std::to_string(q.popped[0]) + ", freed " + std::to_string(q.freed[0]);
   actor.sim().block(actor, std::move(w));
   return ExecStatus::kBlocked;
 }
@@ -87,7 +87,9 @@ ExecStatus op_buffer(Actor& actor, vm::OpCall& call) {
     if (base < 0) base = (static_cast<int64_t>(block.buffers.size()) + 1) << 20;
     Block::ReservedBuffer r;
     r.base = base;
-    r.size = call.has_attr(AttrKey::k_size) ? call.attr_int(AttrKey::k_size) : call.has(1) ? call.integer(1) : 0;
+    r.size = call.has_attr(AttrKey::k_size) ? call.attr_int(AttrKey::k_size)
+             : call.has(1)                  ? call.integer(1)
+                                            : 0;
     block.buffers[name] = r;
     call.set_result(vm::scalar_of(base));
     return ExecStatus::kDone;
@@ -111,11 +113,11 @@ ExecStatus op_initialize_pipe(Actor& actor, vm::OpCall& call) {
   if (known && (pipe.dir_mask != dir_mask || pipe.slot_size != slot_size || pipe.slot_num != slot_num)) {
     const vm::FunctionCode* other = pipe.by[1 - me] ? pipe.by[1 - me] : pipe.by[me];
     protocol("pipe mismatch",
-             "pipe " + std::to_string(id) + ": '" + fn->name + "' declares dir_mask " + std::to_string(dir_mask) +
-                 ", slot_size " + std::to_string(slot_size) + ", slot_num " + std::to_string(slot_num) + " but '" +
-                 (other ? other->name : std::string("its peer")) + "' declares dir_mask " +
-                 std::to_string(pipe.dir_mask) + ", slot_size " + std::to_string(pipe.slot_size) + ", slot_num " +
-                 std::to_string(pipe.slot_num),
+             "pipe " + std::to_string(id) + ": '" + fn->name + "' declares dir_mask " +
+                 std::to_string(dir_mask) + ", slot_size " + std::to_string(slot_size) + ", slot_num " +
+                 std::to_string(slot_num) + " but '" + (other ? other->name : std::string("its peer")) +
+                 "' declares dir_mask " + std::to_string(pipe.dir_mask) + ", slot_size " +
+                 std::to_string(pipe.slot_size) + ", slot_num " + std::to_string(pipe.slot_num),
              "give both sides the same values");
   }
   if (!known) {
@@ -150,9 +152,9 @@ ExecStatus op_push(Actor& actor, vm::OpCall& call) {
   const auto split = static_cast<int>(call.attr_int(AttrKey::k_split));
   const char* name = direction == kC2V ? "tpush_to_aiv" : "tpush_to_aic";
   if (!(pipe.dir_mask & (direction == kC2V ? 1 : 2))) {
-    protocol("pipe direction", std::string(name) + ": pipe " + std::to_string(id) + " was declared with dir_mask " +
-                                   std::to_string(pipe.dir_mask) + ", which has no " + direction_text(direction) +
-                                   " queue",
+    protocol("pipe direction",
+             std::string(name) + ": pipe " + std::to_string(id) + " was declared with dir_mask " +
+                 std::to_string(pipe.dir_mask) + ", which has no " + direction_text(direction) + " queue",
              "declare the direction with dir_mask");
   }
   const int lane = direction == kC2V ? 0 : lane_of(actor);
@@ -168,8 +170,9 @@ ExecStatus op_push(Actor& actor, vm::OpCall& call) {
   }
   PipeQueue::Slot& slot = q.slots[index];
   if (slot.split != split) {
-    protocol("split code", std::string(name) + ": the lanes push with different split codes, " +
-                               std::to_string(slot.split) + " and " + std::to_string(split),
+    protocol("split code",
+             std::string(name) + ": the lanes push with different split codes, " +
+                 std::to_string(slot.split) + " and " + std::to_string(split),
              "use one split code for both ends of a transfer");
   }
   slot.half[lane] = box_copy(call, tile);
@@ -214,26 +217,28 @@ ExecStatus op_pop(Actor& actor, vm::OpCall& call) {
   PipeQueue::Slot& slot = q.slots[index];
   const auto split = static_cast<int>(call.attr_int(AttrKey::k_split, 0));
   if (slot.split != split) {
-    protocol("split code", std::string(name) + " on pipe " + std::to_string(id) + ": popped with split=" +
-                               std::to_string(split) + ", pushed with split=" + std::to_string(slot.split) +
-                               (slot.site ? " at " + slot.site->span.file_line() : std::string()),
+    protocol("split code",
+             std::string(name) + " on pipe " + std::to_string(id) + ": popped with split=" +
+                 std::to_string(split) + ", pushed with split=" + std::to_string(slot.split) +
+                 (slot.site ? " at " + slot.site->span.file_line() : std::string()),
              "use one split code for both ends of a transfer");
   }
   View v = popped_view(actor, slot, direction, lane, call.attr_int(AttrKey::k_lane_stride));
   const DType wanted = call.result_dtype();
   if (wanted != DType::kNone && v.dtype != wanted) {
-    protocol("pipe element type", std::string(name) + " on pipe " + std::to_string(id) + ": expects " +
-                                      std::string(dtype_text(wanted)) + ", the pushed tile is " +
-                                      std::string(dtype_text(v.dtype)),
+    protocol("pipe element type",
+             std::string(name) + " on pipe " + std::to_string(id) + ": expects " +
+                 std::string(dtype_text(wanted)) + ", the pushed tile is " + std::string(dtype_text(v.dtype)),
              "push and pop the same element type");
   }
   const vm::Extents shape = vm::param_list(call, 0, AttrKey::k_shape);
   if (shape.rank > 0 && !std::ranges::equal(shape.span(), vm::shape_of(v).span())) {
     const bool half = direction == kC2V && split != 0 && shape.product() == slot.half[0].elements();
     if (shape.product() != v.elements() && !half) {
-      protocol("pipe tile size", std::string(name) + " on pipe " + std::to_string(id) + ": expects shape " +
-                                     vm::list_text(shape.span()) + ", the pushed tile gives " +
-                                     vm::list_text(vm::shape_of(v).span()),
+      protocol("pipe tile size",
+               std::string(name) + " on pipe " + std::to_string(id) + ": expects shape " +
+                   vm::list_text(shape.span()) + ", the pushed tile gives " +
+                   vm::list_text(vm::shape_of(v).span()),
                "push and pop tiles of equal byte size");
     }
     if (!half && v.fully_valid) {
@@ -258,8 +263,8 @@ ExecStatus op_free(Actor& actor, vm::OpCall& call) {
   if (q.freed[lane] >= q.popped[lane]) {
     protocol("free without pop",
              std::string(direction == kC2V ? "tfree_to_aic" : "tfree_to_aiv") + " on pipe " +
-                 std::to_string(pipe_id(call)) + ": free without a pop (popped " + std::to_string(q.popped[lane]) +
-                 ", freed " + std::to_string(q.freed[lane]) + ")",
+                 std::to_string(pipe_id(call)) + ": free without a pop (popped " +
+                 std::to_string(q.popped[lane]) + ", freed " + std::to_string(q.freed[lane]) + ")",
              "call tfree exactly once for every pop");
   }
   PipeQueue::Slot& slot = q.slots[static_cast<size_t>(q.freed[lane] - q.first)];
@@ -286,7 +291,8 @@ void Simulation::check_pipes_at_end(const Block& block) {
       d.id = "H-56";
       d.title = unpopped ? "slot never popped" : "slot never freed";
       d.message = "pipe " + std::to_string(id) + " (" + direction_text(direction) + ") of '" +
-                  block.task->fn->name + "' ends with " + std::to_string(unpopped) + " slot(s) pushed but not popped and " +
+                  block.task->fn->name + "' ends with " + std::to_string(unpopped) +
+                  " slot(s) pushed but not popped and " +
                   std::to_string(static_cast<int64_t>(q.slots.size()) - unpopped) + " popped but not freed";
       d.hint = "pop every pushed tile, and call tfree once for every pop";
       if (q.slots.front().site) d.span = q.slots.front().site->span;

@@ -28,10 +28,12 @@ struct CoreSet {
   }
 };
 
-/// Free cores of one device. Vector core 2c + k belongs to cluster c. The choice is a function of the free set alone.
+/// Free cores of one device. Vector core 2c + k belongs to cluster c. The choice is a function of the free
+/// set alone.
 class Cores {
  public:
-  explicit Cores(int clusters) : clusters_(clusters), aic_(mask(clusters)), aiv_{mask(clusters), mask(clusters)} {}
+  explicit Cores(int clusters)
+      : clusters_(clusters), aic_(mask(clusters)), aiv_{mask(clusters), mask(clusters)} {}
 
   static bool needs_cluster(vm::CoreKind kind) { return kind == vm::CoreKind::kMixed; }
   /// Blocks of `kind` that fit on the whole device at once.

@@ -65,14 +65,15 @@ void Simulation::deadlock() {
   d.id = "X-46";
   d.title = "deadlock";
   add_waits(d);
-  d.message = "deadlock: nothing can run any more and " + std::to_string(d.waits.size()) + " wait(s) are pending";
+  d.message =
+      "deadlock: nothing can run any more and " + std::to_string(d.waits.size()) + " wait(s) are pending";
   for (const DiagnosticWait& w : d.waits) {
     std::string line = rank_text(w.rank) + ", " + (w.kernel.empty() ? "" : "kernel '" + w.kernel + "'");
     if (w.block >= 0) line += ", block " + std::to_string(w.block) + ", " + w.core;
     line += " at " + w.span.file_line() + ": ";
     if (!w.comparison.empty()) {
-      line += "waits for " + w.object + cell_text(w.cell) + " " + w.comparison + " " + std::to_string(w.needed) +
-              ", which is " + std::to_string(w.seen);
+      line += "waits for " + w.object + cell_text(w.cell) + " " + w.comparison + " " +
+              std::to_string(w.needed) + ", which is " + std::to_string(w.seen);
     } else {
       line += w.object;
     }

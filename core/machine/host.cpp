@@ -23,7 +23,9 @@ void release_plain(vm::Buffer* b) { delete b; }
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 /// 03 W-11.
-int64_t reserved_bytes(int64_t requested) { return round_up(std::max<int64_t>(4096, round_up(requested, 32) + 256), 32); }
+int64_t reserved_bytes(int64_t requested) {
+  return round_up(std::max<int64_t>(4096, round_up(requested, 32) + 256), 32);
+}
 
 /// The Env of the host body.
 class HostPlanner final : public vm::Env {
@@ -131,15 +133,17 @@ int HostPlanner::allocate(vm::OpCall& call) {
     bytes = vm::param_int(call, 0, AttrKey::k_size, 0);
   }
   if (bytes <= 0) {
-    fail(ErrorClass::kValueError, "alloc_window_buffer '" + name + "': all dimensions must be positive, got " +
+    fail(ErrorClass::kValueError, "alloc_window_buffer '" + name +
+                                      "': all dimensions must be positive, got " +
                                       (shape.rank > 0 ? vm::list_text(shape.span()) : std::to_string(bytes)));
   }
   for (const WindowBuffer& w : plan_.windows) {
     if (w.name != name) continue;
     // Written in a loop: one buffer all the same (03 W-4).
     if (w.requested != bytes) {
-      fail(ErrorClass::kProgramFault, "window buffer '" + name + "' was allocated with " + std::to_string(w.requested) +
-                                          " bytes and again with " + std::to_string(bytes) + " bytes",
+      fail(ErrorClass::kProgramFault,
+           "window buffer '" + name + "' was allocated with " + std::to_string(w.requested) +
+               " bytes and again with " + std::to_string(bytes) + " bytes",
            {}, "hoist the allocation above the loop");
     }
     return w.index;
@@ -168,8 +172,8 @@ vm::View HostPlanner::view(vm::OpCall& call) {
     d.id = "X-13";
     d.title = "view larger than its buffer";
     d.message = "window '" + w.name + "': a view of shape " + vm::list_text(shape.span()) + " and dtype " +
-                std::string(dtype_text(dtype)) + " needs " + std::to_string(needed) + " bytes, the buffer has " +
-                std::to_string(w.requested);
+                std::string(dtype_text(dtype)) + " needs " + std::to_string(needed) +
+                " bytes, the buffer has " + std::to_string(w.requested);
     d.hint = "use the shape form of alloc_window_buffer; the scalar form counts bytes";
     throw Failure(std::move(d));
   }
@@ -194,7 +198,8 @@ int HostPlanner::group_of(const vm::CallInsn& call, int rank) {
   return open.group;
 }
 
-int HostPlanner::device_of(const vm::CallInsn& call, const vm::Frame& frame, const std::vector<ArgValue>& args) {
+int HostPlanner::device_of(const vm::CallInsn& call, const vm::Frame& frame,
+                           const std::vector<ArgValue>& args) {
   if (call.device.cls == vm::RegClass::kScalar) {
     const int64_t rank = frame.s[static_cast<size_t>(call.device.index)].i;
     if (rank >= 0 && rank < sim_.ranks) return static_cast<int>(rank);
@@ -217,7 +222,8 @@ int HostPlanner::device_of(const vm::CallInsn& call, const vm::Frame& frame, con
     const ResidentRows* rows = resident_rows(a.view);
     if (!rows || rows->ranks.empty()) continue;
     const int64_t row = rows->stacked && rows->row_bytes > 0 ? a.view.offset / rows->row_bytes : 0;
-    const int rank = rows->ranks[static_cast<size_t>(std::min<int64_t>(row, static_cast<int64_t>(rows->ranks.size()) - 1))];
+    const int rank = rows->ranks[static_cast<size_t>(
+        std::min<int64_t>(row, static_cast<int64_t>(rows->ranks.size()) - 1))];
     if (rank >= 0 && rank < sim_.ranks) return rank;
   }
   return unpinned_++ % sim_.ranks;
@@ -322,7 +328,8 @@ void make_domains(Simulation& sim, HostPlan& plan) {
       d.name = "comm_d" + std::to_string(plan.domains.size());
       d.members = w.ranks;
       d.index_of.assign(static_cast<size_t>(sim.ranks), -1);
-      for (size_t i = 0; i < d.members.size(); ++i) d.index_of[static_cast<size_t>(d.members[i])] = static_cast<int>(i);
+      for (size_t i = 0; i < d.members.size(); ++i)
+        d.index_of[static_cast<size_t>(d.members[i])] = static_cast<int>(i);
       plan.domains.push_back(std::move(d));
     }
     Domain& d = plan.domains[static_cast<size_t>(it->second)];
@@ -361,11 +368,14 @@ void check_window_memory(Simulation& sim, const HostPlan& plan) {
 }  // namespace
 
 int planned_window(const vm::View& v) {
-  return !v.empty() && v.buffer->kind == vm::BufferKind::kWindow && v.buffer->object <= -2 ? -2 - v.buffer->object : -1;
+  return !v.empty() && v.buffer->kind == vm::BufferKind::kWindow && v.buffer->object <= -2
+             ? -2 - v.buffer->object
+             : -1;
 }
 
 ResidentRows* resident_rows(const vm::View& v) {
-  return !v.empty() && v.buffer->release == &release_host ? static_cast<ResidentRows*>(v.buffer->owner) : nullptr;
+  return !v.empty() && v.buffer->release == &release_host ? static_cast<ResidentRows*>(v.buffer->owner)
+                                                          : nullptr;
 }
 
 vm::View row_view(Simulation& sim, const vm::View& v) {
@@ -373,8 +383,9 @@ vm::View row_view(Simulation& sim, const vm::View& v) {
   if (!rows || !rows->stacked || rows->row_bytes == 0) return v;
   const auto row = static_cast<size_t>(v.offset / rows->row_bytes);
   if (check::box_of(v).end() > static_cast<int64_t>(row + 1) * rows->row_bytes || row >= rows->rows.size()) {
-    fail(ErrorClass::kValueError, sim.storage_text(v) + " is stacked: its rows live on different devices and can be "
-                                  "passed only one at a time (x[r])");
+    fail(ErrorClass::kValueError, sim.storage_text(v) +
+                                      " is stacked: its rows live on different devices and can be "
+                                      "passed only one at a time (x[r])");
   }
   rows->buffers.resize(rows->rows.size());
   vm::BufferRef& slot = rows->buffers[row];
@@ -446,8 +457,8 @@ HostPlan plan_host(Simulation& sim, int entry, const std::vector<ArgValue>& args
     for (Diagnostic& d : vm::bind_symbols(frame)) sim.report(std::move(d));
     while (vm::run(*fiber, sim.program, planner, uint64_t{1} << 20) != vm::RunStatus::kDone) {
       if (sim.options.interrupted && sim.options.interrupted()) {
-        sim.fail_run(ErrorClass::kRuntimeError, "interrupted", "interrupted in the host orchestrator '" + fn.name + "'",
-                     {}, {});
+        sim.fail_run(ErrorClass::kRuntimeError, "interrupted",
+                     "interrupted in the host orchestrator '" + fn.name + "'", {}, {});
       }
     }
     for (const auto& step : plan.steps) step->regions.clear();

@@ -11,8 +11,9 @@
 
 namespace pypto::machine {
 
-/// What a host orchestrator does, found out before anything runs. A host body computes scalars only and reads no data
-/// (03 D-22), so running it once without its dispatches gives every dispatch with its arguments, in host order.
+/// What a host orchestrator does, found out before anything runs. A host body computes scalars only and reads
+/// no data (03 D-22), so running it once without its dispatches gives every dispatch with its arguments, in
+/// host order.
 struct HostPlan {
   std::vector<std::unique_ptr<HostStep>> steps;
   std::vector<WindowBuffer> windows;
@@ -20,8 +21,9 @@ struct HostPlan {
   std::vector<Group> groups;
 };
 
-/// Runs `entry` (a function of level HOST or above) symbolically. Windows become views whose buffer names the window
-/// buffer; they are bound to slices when a dispatch starts. Throws Failure for faults of the host body (X-6, X-13, ...).
+/// Runs `entry` (a function of level HOST or above) symbolically. Windows become views whose buffer names the
+/// window buffer; they are bound to slices when a dispatch starts. Throws Failure for faults of the host body
+/// (X-6, X-13, ...).
 HostPlan plan_host(Simulation& sim, int entry, const std::vector<ArgValue>& args);
 
 /// The window buffer that a view of the plan stands for, or -1.

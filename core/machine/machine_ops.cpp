@@ -26,8 +26,9 @@ ExecStatus task_dummy(Actor& actor, vm::OpCall& call) {
 ir::SplitMode split_of(const Actor& actor, const vm::OpCall& call) {
   if (call.has_attr(AttrKey::k_split)) {
     const int64_t code = call.attr_int(AttrKey::k_split);
-    return code == 1 || code == 3 ? ir::SplitMode::kUpDown
-                                  : code == 2 || code == 4 ? ir::SplitMode::kLeftRight : ir::SplitMode::kNone;
+    return code == 1 || code == 3   ? ir::SplitMode::kUpDown
+           : code == 2 || code == 4 ? ir::SplitMode::kLeftRight
+                                    : ir::SplitMode::kNone;
   }
   return actor.split;
 }
@@ -125,7 +126,8 @@ ExecStatus run_machine_op(Actor& actor, vm::OpCall& call) {
       return op_sync_set(actor, call);
     case OpId::k_sync_wait:
       return op_sync_wait(actor, call);
-    // Order inside one core is program order; fences and invalidations have nothing to do here (O-2304, O-2305).
+    // Order inside one core is program order; fences and invalidations have nothing to do here (O-2304,
+    // O-2305).
     case OpId::k_set_ffts:
     case OpId::k_sync_src:
     case OpId::k_sync_dst:

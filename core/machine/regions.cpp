@@ -15,14 +15,15 @@ void RegionTable::erase(Half& half, RegionList::iterator it) {
   half.list.erase(it);
 }
 
-void RegionTable::query(const vm::Buffer* buffer, const check::Box& box, bool write, int64_t scope, bool supersede,
-                        std::vector<Conflict>* out) {
+void RegionTable::query(const vm::Buffer* buffer, const check::Box& box, bool write, int64_t scope,
+                        bool supersede, std::vector<Conflict>* out) {
   const auto found = buffers_.find(buffer);
   if (found == buffers_.end() || box.empty()) return;
   const int64_t end = box.end();
   for (int k = write ? 0 : 1; k < 2; ++k) {
     Half& half = found->second.half[k];
-    for (auto it = half.list.lower_bound(box.base - half.longest); it != half.list.end() && it->first < end;) {
+    for (auto it = half.list.lower_bound(box.base - half.longest);
+         it != half.list.end() && it->first < end;) {
       const auto here = it++;
       RegionEntry& e = here->second;
       if ((scope != 0 && e.scope == scope) || !check::overlap(box, e.box)) continue;

@@ -26,7 +26,8 @@ struct RegionEntry {
 };
 using RegionList = std::multimap<int64_t, RegionEntry>;  ///< by first byte
 
-/// Something whose accesses are ordered by overlap: a task (01 L-159) or a step of the host program (03 D-38).
+/// Something whose accesses are ordered by overlap: a task (01 L-159) or a step of the host program (03
+/// D-38).
 struct RegionOwner {
   struct Ref {
     const vm::Buffer* buffer = nullptr;  ///< null: the entry was superseded
@@ -48,9 +49,9 @@ class RegionTable {
     bool write = false;
   };
 
-  /// Entries that conflict with an access of `box`: those that overlap it and write, or all that overlap if `write`.
-  /// Entries of manual scope `scope` (not 0) are left out. With `supersede`, entries that `box` covers are dropped:
-  /// whoever meets them later meets the new access too.
+  /// Entries that conflict with an access of `box`: those that overlap it and write, or all that overlap if
+  /// `write`. Entries of manual scope `scope` (not 0) are left out. With `supersede`, entries that `box`
+  /// covers are dropped: whoever meets them later meets the new access too.
   void query(const vm::Buffer* buffer, const check::Box& box, bool write, int64_t scope, bool supersede,
              std::vector<Conflict>* out);
   void add(const vm::BufferRef& buffer, RegionOwner& owner, const check::Box& box, bool write, int64_t scope,
@@ -58,8 +59,9 @@ class RegionTable {
   /// The owner has completed: drops its entries, or keeps them with `clock` if that is not null.
   void retire(RegionOwner& owner, const check::Clock& clock);
   size_t retired() const { return retired_; }
-  /// Merges retired entries of each buffer into one that covers them all, and forgets storage that nobody can reach.
-  /// Keeps the table in proportion to what is in flight; adds order that no program can rely on, never removes any.
+  /// Merges retired entries of each buffer into one that covers them all, and forgets storage that nobody can
+  /// reach. Keeps the table in proportion to what is in flight; adds order that no program can rely on, never
+  /// removes any.
   void fold_retired(check::Checker& checker);
 
  private:

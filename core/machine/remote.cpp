@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// remote_load, remote_store, put, get (03 sections 6.4 - 6.6). The machine's ranks share one address space, so a transfer
-// is a copy between slices; what makes it remote is who may see it when, which the checker decides.
+// remote_load, remote_store, put, get (03 sections 6.4 - 6.6). The machine's ranks share one address space,
+// so a transfer is a copy between slices; what makes it remote is who may see it when, which the checker
+// decides.
 #include "core/machine/machine_ops.h"
 #include "core/machine/simulation.h"
 #include "core/vm/ops/region.h"
@@ -121,8 +122,9 @@ ExecStatus op_remote_store(Actor& actor, vm::OpCall& call) {
   for (int i = 0; i < source.rank; ++i) {
     empty = empty || source.valid[i] == 0;
     if (i < source.rank - 2 && source.valid[i] > 1) {
-      fail(ErrorClass::kProgramFault, "remote_store: the source has extent " + std::to_string(source.valid[i]) +
-                                          " in leading dimension " + std::to_string(i) + "; only 1 is possible there");
+      fail(ErrorClass::kProgramFault, "remote_store: the source has extent " +
+                                          std::to_string(source.valid[i]) + " in leading dimension " +
+                                          std::to_string(i) + "; only 1 is possible there");
     }
   }
   for (int i = 0; i < n; ++i) extent[target.rank - 1 - i] = source.valid[source.rank - 1 - i];
@@ -182,10 +184,10 @@ Transfer transfer_of(vm::OpCall& call, const char* operation, bool staged) {
   if (!call.has(first)) {
     for (int i = 0; i < dst.rank; ++i) {
       if (dst.shape[i] != src.shape[i]) {
-        fail(ErrorClass::kProgramFault, std::string(operation) + ": whole-slice form needs equal shapes, got " +
-                                            vm::list_text(vm::shape_of(dst).span()) + " for '" + t.dst_name +
-                                            "' and " + vm::list_text(vm::shape_of(src).span()) + " for '" +
-                                            t.src_name + "'");
+        fail(ErrorClass::kProgramFault,
+             std::string(operation) + ": whole-slice form needs equal shapes, got " +
+                 vm::list_text(vm::shape_of(dst).span()) + " for '" + t.dst_name + "' and " +
+                 vm::list_text(vm::shape_of(src).span()) + " for '" + t.src_name + "'");
       }
     }
     t.dst = dst;
@@ -231,8 +233,10 @@ void check_self_overlap(const char* operation, const View& dst, const View& src)
   d.id = "X-54";
   d.title = "overlapping self transfer";
   const check::Range r = check::common_range(a, b);
-  d.message = std::string(operation) + " with peer = own rank: overlapping self transfer, source and destination share bytes " +
-              std::to_string(r.begin) + " to " + std::to_string(r.end) + " of the slice but are not identical";
+  d.message = std::string(operation) +
+              " with peer = own rank: overlapping self transfer, source and destination share bytes " +
+              std::to_string(r.begin) + " to " + std::to_string(r.end) +
+              " of the slice but are not identical";
   d.hint = "fix the offset";
   throw Failure(std::move(d));
 }
@@ -252,7 +256,8 @@ ExecStatus op_put(Actor& actor, vm::OpCall& call) {
   if (t.src.buffer->kind != vm::BufferKind::kOnChip) {
     actor.record(t.src, AccessKind::kRead, call.op, false, t.src_name);
   }
-  actor.record(t.dst, atomic ? AccessKind::kAtomic : AccessKind::kWrite, call.op, peer != place.me, t.dst_name);
+  actor.record(t.dst, atomic ? AccessKind::kAtomic : AccessKind::kWrite, call.op, peer != place.me,
+               t.dst_name);
   if (atomic) {
     vm::add_cells(t.dst, t.src);
   } else {

@@ -69,7 +69,8 @@ void Simulation::rounds() {
     if (next_.empty()) {
       if (steps_left_ == 0) return;
       if (release_soft_waits()) continue;
-      if (failed_) return;  // an actor was stopped by its error: what waits for it is no deadlock of the program
+      if (failed_)
+        return;  // an actor was stopped by its error: what waits for it is no deadlock of the program
       deadlock();
     }
     run_round();
@@ -80,7 +81,8 @@ void Simulation::run_round() {
   ++round_;
   runnable_.clear();
   runnable_.swap(next_);
-  std::sort(runnable_.begin(), runnable_.end(), [](const Actor* a, const Actor* b) { return a->key < b->key; });
+  std::sort(runnable_.begin(), runnable_.end(),
+            [](const Actor* a, const Actor* b) { return a->key < b->key; });
   for (Actor* actor : runnable_) step_actor(*actor);
   commit();
   schedule();
@@ -123,7 +125,8 @@ void Simulation::step_actor(Actor& actor) {
       actor.state = Actor::State::kBlocked;
       break;
   }
-  if (options.step_limit > 0 && actor.fiber && actor.fiber->steps > static_cast<uint64_t>(options.step_limit) &&
+  if (options.step_limit > 0 && actor.fiber &&
+      actor.fiber->steps > static_cast<uint64_t>(options.step_limit) &&
       actor.state == Actor::State::kRunnable) {
     Diagnostic d;
     d.cls = ErrorClass::kProgramFault;

@@ -15,7 +15,8 @@ namespace {
 bool needs_checker(const vm::Program& program, bool* track_tensors) {
   bool needed = false;
   for (const vm::FunctionCode& fn : program.functions) {
-    needed = needed || !fn.lanes.empty() || fn.type == ir::FunctionType::kGroup || fn.level >= ir::Level::kHost;
+    needed =
+        needed || !fn.lanes.empty() || fn.type == ir::FunctionType::kGroup || fn.level >= ir::Level::kHost;
     for (const vm::Insn& in : fn.code) {
       if (in.op == vm::Opcode::kScopeBegin && static_cast<ir::ScopeKind>(in.a) == ir::ScopeKind::kManual) {
         *track_tensors = true;
@@ -32,9 +33,13 @@ bool needs_checker(const vm::Program& program, bool* track_tensors) {
 
 }  // namespace
 
-Simulation::Simulation(const vm::Program& program_in, const RunOptions& options_in, const HostCallback& callback_in,
-                       RetainedWorld* world_in, RunReport& report_in)
-    : program(program_in), options(options_in), callback(callback_in), world(world_in), run_report(report_in) {
+Simulation::Simulation(const vm::Program& program_in, const RunOptions& options_in,
+                       const HostCallback& callback_in, RetainedWorld* world_in, RunReport& report_in)
+    : program(program_in),
+      options(options_in),
+      callback(callback_in),
+      world(world_in),
+      run_report(report_in) {
   ranks = static_cast<int>(options.device_ids.size());
   run_report = RunReport();
   run_report.world_size = ranks;
@@ -101,7 +106,8 @@ void Simulation::run(int entry, std::vector<HostArg>& host_args) {
     step->rank = 0;
     for (const ArgValue& a : step->args) {
       const ResidentRows* rows = a.is_view ? resident_rows(a.view) : nullptr;
-      if (rows && !rows->ranks.empty() && rows->ranks[0] > 0 && rows->ranks[0] < ranks) step->rank = rows->ranks[0];
+      if (rows && !rows->ranks.empty() && rows->ranks[0] > 0 && rows->ranks[0] < ranks)
+        step->rank = rows->ranks[0];
     }
     steps.push_back(std::move(step));
   }
@@ -145,8 +151,8 @@ void Simulation::adopt_windows() {
         if (old.requested != b.requested || old.slices.size() != b.slices.size()) {
           fail_run(ErrorClass::kValueError, {},
                    "persistent window '" + b.name + "' has " + std::to_string(old.requested) + " bytes on " +
-                       std::to_string(old.slices.size()) + " ranks, this call needs " + std::to_string(b.requested) +
-                       " bytes on " + std::to_string(b.slices.size()),
+                       std::to_string(old.slices.size()) + " ranks, this call needs " +
+                       std::to_string(b.requested) + " bytes on " + std::to_string(b.slices.size()),
                    b.span, "keep window sizes equal over the calls of a persistent worker");
         }
         b.slices = old.slices;
@@ -207,7 +213,8 @@ void Simulation::annotate(Diagnostic& d, const Actor& actor) const {
   d.kernel = info.kernel ? info.kernel->name : std::string();
   std::string where = rank_text(info.rank);
   if (actor.dispatch.step && actor.dispatch.step->site) {
-    where += ", dispatch of '" + actor.dispatch.fn->name + "' at " + actor.dispatch.step->site->span.file_line();
+    where +=
+        ", dispatch of '" + actor.dispatch.fn->name + "' at " + actor.dispatch.step->site->span.file_line();
   }
   if (actor.task) {
     where += ", kernel '" + d.kernel + "', task " + std::to_string(info.task) + ", block " +

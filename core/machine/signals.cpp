@@ -59,8 +59,8 @@ int checked_peer(const Actor& actor, const WindowPlace& place, int64_t peer, con
   d.cls = ErrorClass::kOutOfBoundsError;
   d.id = "X-20";
   d.title = "peer out of range";
-  d.message = "peer " + std::to_string(peer) + " is outside [0, " + std::to_string(n) + ") of window '" + window_name +
-              "' (domain " + place.domain->name + ", logical ranks " + ranks + ")";
+  d.message = "peer " + std::to_string(peer) + " is outside [0, " + std::to_string(n) + ") of window '" +
+              window_name + "' (domain " + place.domain->name + ", logical ranks " + ranks + ")";
   d.hint = "wrap with % nranks; keep peers domain-relative";
   (void)actor;
   throw Failure(std::move(d));
@@ -84,8 +84,9 @@ int64_t cell_offset(const vm::View& signal, std::span<const int64_t> offsets, co
       d.cls = ErrorClass::kOutOfBoundsError;
       d.id = "X-54";
       d.title = "cell outside the signal";
-      d.message = std::string(operation) + ": cell " + index_text(offsets) + " is outside '" + name + "': dimension " +
-                  std::to_string(i) + ", offset " + std::to_string(o) + ", extent " + std::to_string(signal.shape[i]);
+      d.message = std::string(operation) + ": cell " + index_text(offsets) + " is outside '" + name +
+                  "': dimension " + std::to_string(i) + ", offset " + std::to_string(o) + ", extent " +
+                  std::to_string(signal.shape[i]);
       d.hint = "fix the offset";
       throw Failure(std::move(d));
     }
@@ -192,17 +193,19 @@ ExecStatus op_defer_wait(Actor& actor, vm::OpCall& call) {
     d.cls = ErrorClass::kProtocolError;
     d.id = "X-63";
     d.title = "defer_wait contract";
-    d.message = "defer_wait, clause " + std::string(clause) + ": " + text + " (task " + std::to_string(task.number) +
-                " '" + task.fn->name + "')";
+    d.message = "defer_wait, clause " + std::string(clause) + ": " + text + " (task " +
+                std::to_string(task.number) + " '" + task.fn->name + "')";
     d.hint = std::string("see clause ") + clause + " of the contract of defer_wait";
     throw Failure(std::move(d));
   };
-  if (task.blocks > 1 || actor.is_lane()) refuse("b", "the waiter region must be vector-only and single-block");
+  if (task.blocks > 1 || actor.is_lane())
+    refuse("b", "the waiter region must be vector-only and single-block");
   const int64_t expected = call.integer(2);
   if (expected < 0 || expected > std::numeric_limits<int32_t>::max()) {
     refuse("e", "expected value " + std::to_string(expected) + " is outside [0, 2**31 - 1]");
   }
-  if (static_cast<int64_t>(task.conditions.size()) >= kMaxConditions) refuse("f", "at most 64 conditions per task");
+  if (static_cast<int64_t>(task.conditions.size()) >= kMaxConditions)
+    refuse("f", "at most 64 conditions per task");
   Simulation& sim = actor.sim();
   Condition c;
   c.buffer = signal.buffer;

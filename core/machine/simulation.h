@@ -15,12 +15,12 @@
 
 namespace pypto::machine {
 
-/// One run: rounds of actors, commits between them (03 M-38). The host program is planned first (host.h); the steps of
-/// the plan, the tasks they submit and the blocks of those tasks are what runs here.
+/// One run: rounds of actors, commits between them (03 M-38). The host program is planned first (host.h); the
+/// steps of the plan, the tasks they submit and the blocks of those tasks are what runs here.
 class Simulation final : public check::Sink {
  public:
-  Simulation(const vm::Program& program, const RunOptions& options, const HostCallback& callback, RetainedWorld* world,
-             RunReport& report);
+  Simulation(const vm::Program& program, const RunOptions& options, const HostCallback& callback,
+             RetainedWorld* world, RunReport& report);
   ~Simulation() override;
 
   /// Runs the entry. Throws the first error unless errors are collected.
@@ -33,10 +33,13 @@ class Simulation final : public check::Sink {
   // ---- storage (storage.cpp)
   int32_t add_object(ObjectRecord record, vm::Buffer* buffer);
   void drop_object(int32_t object);
-  const ObjectRecord& object_of(const vm::View& v) const { return objects[static_cast<size_t>(v.buffer->object)]; }
+  const ObjectRecord& object_of(const vm::View& v) const {
+    return objects[static_cast<size_t>(v.buffer->object)];
+  }
   ObjectRecord& object_of(const vm::View& v) { return objects[static_cast<size_t>(v.buffer->object)]; }
   /// Zero-filled storage of a create_tensor; counts in the output heap of device `rank` if `heap`.
-  vm::View created_tensor(const vm::CreateInsn& create, const std::vector<int64_t>& shape, int rank, bool heap);
+  vm::View created_tensor(const vm::CreateInsn& create, const std::vector<int64_t>& shape, int rank,
+                          bool heap);
   static void release_created(vm::Buffer* b);
   /// Slice of a window buffer on domain rank `member`.
   vm::BufferRef slice(int window, int member);
@@ -95,7 +98,8 @@ class Simulation final : public check::Sink {
   /// Completes a fault of `actor` with rank, core, kernel, task, block and lane.
   void annotate(Diagnostic& d, const Actor& actor) const;
   /// An error of the run that is nobody's instruction.
-  [[noreturn]] void fail_run(ErrorClass cls, std::string id, std::string message, Span span, std::string hint);
+  [[noreturn]] void fail_run(ErrorClass cls, std::string id, std::string message, Span span,
+                             std::string hint);
   std::string rank_text(int rank) const;
 
   const vm::Program& program;
@@ -145,7 +149,8 @@ class Simulation final : public check::Sink {
   void complete(Task& task);
   void drain_completions();
   void consume(Task& task);
-  void add_edge(Task& task, RegionOwner* owner, const check::Clock& clock, int arg, const std::string& reason);
+  void add_edge(Task& task, RegionOwner* owner, const check::Clock& clock, int arg,
+                const std::string& reason);
   void control_plane_done(Dispatch& d);
   void maybe_finish(Dispatch& d);
   void record_task(Task& task);

@@ -36,14 +36,14 @@ struct ArgValue {
 /// Record of storage that more than one actor can see; vm::Buffer::object is its index.
 struct ObjectRecord {
   std::string name;
-  int rank = -1;           ///< owner, -1 = host
-  int window = -1;         ///< index of the window buffer
-  bool manual_dep = false; ///< create_tensor(..., manual_dep=True)
-  bool heap = false;       ///< counts in the output heap of its device
+  int rank = -1;            ///< owner, -1 = host
+  int window = -1;          ///< index of the window buffer
+  bool manual_dep = false;  ///< create_tensor(..., manual_dep=True)
+  bool heap = false;        ///< counts in the output heap of its device
   bool live = false;
-  int32_t waiters = 0;     ///< blocked waits on cells of this slice
+  int32_t waiters = 0;           ///< blocked waits on cells of this slice
   int32_t pending_notifies = 0;  ///< logged in this round, not committed
-  bool dirty = false;      ///< plainly written in this round while somebody waited
+  bool dirty = false;            ///< plainly written in this round while somebody waited
 };
 
 /// A window buffer (03 W-10): one slice per rank of its domain, made when first touched.
@@ -71,12 +71,12 @@ struct Domain {
 struct WaitState {
   enum class Kind : uint8_t {
     kNone,
-    kSignal,    ///< a cell
-    kTasks,     ///< completion of tasks (element access of the control plane)
-    kRing,      ///< a task slot
-    kHeap,      ///< output heap
-    kPush,      ///< a free slot of a pipe
-    kPop,       ///< a filled slot of a pipe
+    kSignal,  ///< a cell
+    kTasks,   ///< completion of tasks (element access of the control plane)
+    kRing,    ///< a task slot
+    kHeap,    ///< output heap
+    kPush,    ///< a free slot of a pipe
+    kPop,     ///< a filled slot of a pipe
     kBarrier,
     kEvent,     ///< sync_wait
     kChildren,  ///< lanes or group members
@@ -108,10 +108,10 @@ struct ActorKey {
 /// A one-way queue of a cross-core pipe (02 O-2101).
 struct PipeQueue {
   struct Slot {
-    vm::View tile;                 ///< what a consumer pops (cube: joined)
-    vm::View half[2];              ///< vector -> cube: what each lane pushed
+    vm::View tile;     ///< what a consumer pops (cube: joined)
+    vm::View half[2];  ///< vector -> cube: what each lane pushed
     bool pushed[2] = {false, false};
-    int pops = 0, frees = 0;       ///< by consumers
+    int pops = 0, frees = 0;  ///< by consumers
     int split = 0;
     check::Clock clock[2];
     const vm::Site* site = nullptr;
@@ -155,7 +155,7 @@ struct Block {
     int64_t base = 0, size = 0;
   };
   std::map<std::string, ReservedBuffer> buffers;  ///< channel storage by name
-  std::vector<size_t> notifies;  ///< logged in this round by its actors
+  std::vector<size_t> notifies;                   ///< logged in this round by its actors
 };
 
 /// One barrier of the blocks of a task (01 L-169).
@@ -184,7 +184,7 @@ struct Task : RegionOwner {
   int64_t handle = 0;  ///< unique in the run, 0 = invalid
   int64_t number = 0;  ///< submission number in its dispatch
   Dispatch* dispatch = nullptr;
-  const vm::CallInsn* call = nullptr;      ///< null: task_dummy
+  const vm::CallInsn* call = nullptr;  ///< null: task_dummy
   const vm::FunctionCode* fn = nullptr;
   const vm::Site* site = nullptr;
   std::vector<ArgValue> args;
@@ -257,8 +257,8 @@ struct Dispatch {
   bool orch_done = false;
   int active = 0;  ///< runnable actors
   int64_t submitted = 0;
-  int64_t live = 0;        ///< tasks not completed
-  int64_t waiters = 0;     ///< tasks with open conditions (03 O-27 f)
+  int64_t live = 0;     ///< tasks not completed
+  int64_t waiters = 0;  ///< tasks with open conditions (03 O-27 f)
   RegionTable regions;
   std::unordered_map<int64_t, std::unique_ptr<Task>> tasks;  ///< not consumed, by handle
   std::unordered_map<int64_t, check::Clock> old_clocks;      ///< of completed tasks, while checks need them

@@ -55,7 +55,8 @@ void Simulation::start_steps() {
     std::vector<HostStep*> held;
     std::vector<HostStep*> now;
     now.swap(waiting_steps_);
-    std::sort(now.begin(), now.end(), [](const HostStep* a, const HostStep* b) { return a->index < b->index; });
+    std::sort(now.begin(), now.end(),
+              [](const HostStep* a, const HostStep* b) { return a->index < b->index; });
     for (HostStep* step : now) {
       if (!startable(*step)) {
         held.push_back(step);
@@ -110,25 +111,27 @@ void Simulation::bind_dispatch_args(HostStep& step, const vm::FunctionCode& fn, 
   }
 }
 
-/// Shape and dtype of an argument against its parameter: a packed window is read under the declared shape (03 W-23), a
-/// host tensor or rank slice must have it (03 D-34).
-void Simulation::match_parameter(const HostStep& step, const vm::FunctionCode& fn, size_t param, const ir::Type& type,
-                                 bool window, vm::View* v) {
+/// Shape and dtype of an argument against its parameter: a packed window is read under the declared shape (03
+/// W-23), a host tensor or rank slice must have it (03 D-34).
+void Simulation::match_parameter(const HostStep& step, const vm::FunctionCode& fn, size_t param,
+                                 const ir::Type& type, bool window, vm::View* v) {
   auto mismatch = [&](const char* id, const char* title, const std::string& what, const char* hint) {
     fail_run(ErrorClass::kProgramFault, id,
-             std::string(title) + ": " + what + " (parameter '" + fn.params[param].name + "' of '" + fn.name + "', " +
-                 (v->buffer->object >= 0 ? storage_text(*v) : std::string("argument")) + ", declared " +
-                 ir::type_text(type) + ", got " + vm::list_text(vm::shape_of(*v).span()) + " " +
-                 std::string(dtype_text(v->dtype)) + ")",
+             std::string(title) + ": " + what + " (parameter '" + fn.params[param].name + "' of '" + fn.name +
+                 "', " + (v->buffer->object >= 0 ? storage_text(*v) : std::string("argument")) +
+                 ", declared " + ir::type_text(type) + ", got " + vm::list_text(vm::shape_of(*v).span()) +
+                 " " + std::string(dtype_text(v->dtype)) + ")",
              step.site ? step.site->span : Span(), hint);
   };
   if (!same_dtype(type.dtype, v->dtype)) {
-    mismatch("X-15", "dtypes differ", std::string(dtype_text(v->dtype)) + " is not " + std::string(dtype_text(type.dtype)),
+    mismatch("X-15", "dtypes differ",
+             std::string(dtype_text(v->dtype)) + " is not " + std::string(dtype_text(type.dtype)),
              "make them equal");
   }
   bool same = type.rank() == v->rank;
   for (int i = 0; same && i < v->rank; ++i) {
-    same = !type.shape[static_cast<size_t>(i)].is_const() || type.shape[static_cast<size_t>(i)].value == v->shape[i];
+    same = !type.shape[static_cast<size_t>(i)].is_const() ||
+           type.shape[static_cast<size_t>(i)].value == v->shape[i];
   }
   if (same) return;
   if (!window) {

@@ -24,7 +24,8 @@ vm::BufferRef new_slice(int64_t bytes) {
     delete b;
     throw std::bad_alloc();
   }
-  b->data = reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(b->owner) + kAlignment - 1) & ~(kAlignment - 1));
+  b->data = reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(b->owner) + kAlignment - 1) &
+                                       ~(kAlignment - 1));
   b->bytes = bytes;
   b->kind = vm::BufferKind::kWindow;
   b->release = &release_slice;
@@ -89,7 +90,8 @@ vm::View Simulation::created_tensor(const vm::CreateInsn& create, const std::vec
   b->release = &Simulation::release_created;
   b->owner = this;
   v.buffer = vm::BufferRef(b);
-  if (create.has_init && create.init != 0) vm::fill_elements(b->data, create.dtype, create.init, v.elements());
+  if (create.has_init && create.init != 0)
+    vm::fill_elements(b->data, create.dtype, create.init, v.elements());
   ObjectRecord record;
   record.name = create.name;
   record.rank = rank;

@@ -83,8 +83,8 @@ bool Simulation::submit(Dispatch& d, Actor* orch, Submission s, int64_t* handle)
   if (d.ring_used[static_cast<size_t>(depth)] >= window) {
     WaitState w;
     w.kind = WaitState::Kind::kRing;
-    w.detail = "ring " + std::to_string(depth) + " (scope depth " + std::to_string(d.scopes.size()) + "), task window " +
-               std::to_string(window) + " slots, all in use";
+    w.detail = "ring " + std::to_string(depth) + " (scope depth " + std::to_string(d.scopes.size()) +
+               "), task window " + std::to_string(window) + " slots, all in use";
     block(*orch, std::move(w));
     d.blocked_on_tasks.push_back(orch);
     return false;
@@ -254,7 +254,8 @@ void Simulation::ready(Task& task) {
 void Simulation::schedule() {
   drain_completions();
   std::sort(touched_devices_.begin(), touched_devices_.end());
-  touched_devices_.erase(std::unique(touched_devices_.begin(), touched_devices_.end()), touched_devices_.end());
+  touched_devices_.erase(std::unique(touched_devices_.begin(), touched_devices_.end()),
+                         touched_devices_.end());
   const std::vector<int> devices_now = std::move(touched_devices_);
   touched_devices_.clear();
   for (const int rank : devices_now) schedule_device(*devices[static_cast<size_t>(rank)]);
@@ -263,7 +264,8 @@ void Simulation::schedule() {
 bool Simulation::schedule_device(Device& device) {
   bool any = false;
   while (true) {
-    // The startable task that was submitted first; a simultaneous start that does not fit yet lets others pass.
+    // The startable task that was submitted first; a simultaneous start that does not fit yet lets others
+    // pass.
     Task* best = nullptr;
     size_t best_queue = 0;
     size_t best_index = 0;
@@ -303,7 +305,8 @@ void Simulation::start_block(Device& device, Task& task) {
   actor.task = &task;
   actor.block = block.get();
   if (task.core == vm::CoreKind::kCube) actor.side = Actor::Side::kCube;
-  if (task.fn->type == ir::FunctionType::kAIV && task.core == vm::CoreKind::kVector) actor.side = Actor::Side::kWhole;
+  if (task.fn->type == ir::FunctionType::kAIV && task.core == vm::CoreKind::kVector)
+    actor.side = Actor::Side::kWhole;
   actor.key = {task.dispatch->rank, task.dispatch->index, task.number, block->index, -1};
   actor.fiber = vm::make_fiber(*task.fn);
   vm::Frame& frame = actor.fiber->top();
@@ -347,9 +350,10 @@ void Simulation::block_done(Block& block) {
 }
 
 void Simulation::condition_met(Task& task) {
-  const size_t i = static_cast<size_t>(std::find_if(task.conditions.begin(), task.conditions.end(),
-                                                    [](const Condition& c) { return c.satisfied && c.buffer; }) -
-                                       task.conditions.begin());
+  const size_t i =
+      static_cast<size_t>(std::find_if(task.conditions.begin(), task.conditions.end(),
+                                       [](const Condition& c) { return c.satisfied && c.buffer; }) -
+                          task.conditions.begin());
   if (i < task.conditions.size()) {
     Condition& c = task.conditions[i];
     if (checking) {
