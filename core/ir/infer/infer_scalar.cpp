@@ -119,10 +119,9 @@ bool fold_compare(OpId op, double a, double b) {
 /// Both operands as one category; untyped integers beside a float become floats. Returns the promoted dtype.
 DType unify(const OperatorInfo& info, ExprPtr& lhs, ExprPtr& rhs) {
     for (const ExprPtr& e : {lhs, rhs}) {
-        if (!e || !e->type || !e->type->is_scalar() || e->kind == ExprKind::kNone || e->kind == ExprKind::kDType) {
+        if (!e || !e->type || !e->type->is_scalar() || e->kind == ExprKind::kDType) {
             fail(ErrorClass::kTypeError, std::string("operator '") + info.symbol + "' takes scalars, got " +
-                                             (e && e->type ? (e->kind == ExprKind::kNone ? "None" : type_text(*e->type))
-                                                           : "nothing"));
+                                             (e && e->type ? type_text(*e->type) : "nothing"));
         }
     }
     const DType a = lhs->type->dtype;
