@@ -307,6 +307,7 @@ class MixedStores {
   void judge(const VarPtr& p) const {
     const auto it = writes_.find(p.get());
     if (it == writes_.end() || p->type->is_window()) return;
+    if (p->type->storage && p->type->storage->created) return;  // made by the control-plane body around the region
     const Write* bulk = nullptr;
     const Write* element = nullptr;
     for (const auto& w : it->second) {

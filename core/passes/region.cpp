@@ -434,6 +434,7 @@ class Outliner {
     auto storage = std::make_shared<ir::Storage>();
     storage->name = name;
     storage->param = index;
+    storage->created = t.storage && t.storage->created && t.storage->param < 0;
     copy->storage = storage;
     if (t.storage) cloner_->storages[t.storage.get()] = storage;
     return copy;

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unordered_set>
+#include <utility>
+
+#include "core/ir/infer.h"
+#include "core/passes/passes.h"
+#include "core/passes/walk.h"
+
+namespace pypto::passes {
+namespace {
+
+using ir::Block;
+using ir::Expr;
+using ir::ExprKind;
+using ir::ExprPtr;
+using ir::Function;
+using ir::OpId;
+using ir::StmtKind;
+using ir::StmtPtr;
+using ir::Var;
+
+bool is_scalar_row(OpId op) {
+  return (op >= OpId::k_scalar_add && op <= OpId::k_scalar_not) || op == OpId::k_max || op == OpId::k_min;
+}
+
+/// Operations that cannot fail and read nothing, so that an unused result may go.
+bool is_harmless(const ExprPtr& e) {
+  if (!e) return true;
+  switch (e->kind) {
+    case ExprKind::kInt:
+    case ExprKind::kFloat:
+    case ExprKind::kVar:
+    case ExprKind::kNone:
+      return true;
+    case ExprKind::kOp:
+      break;
+    default:
+      return false;
+  }
+  switch (e->op) {
+    case OpId::k_scalar_floordiv:
+    case OpId::k_scalar_mod:
+    case OpId::k_scalar_lshift:
+    case OpId::k_scalar_rshift:
+    case OpId::k_scalar_truediv:
+      return false;  // may fault, and then must be seen to
+    case OpId::k_dim:
+    case OpId::k_get_comm_ctx:
+    case OpId::k_rank:
+    case OpId::k_nranks:
+    case OpId::k_get_block_idx:
+    case OpId::k_get_block_num:
+    case OpId::k_get_subblock_idx:
+      break;
+    default:
+      if (!is_scalar_row(e->op)) return false;
+  }
+  for (const auto& a : e->args) {
+    if (!is_harmless(a)) return false;
+  }
+  return true;
+}
+
+class Simplifier {
+ public:
+  explicit Simplifier(Function& f) : f_(f) {}
+
+  void run() {
+    f_.body = rewrite(f_.body);
+    for (bool changed = true; changed;) changed = drop_unused();
+  }
+
+ private:
+  ExprPtr fold(const ExprPtr& e) {
+    if (!e) return nullptr;
+    bool same = true;
+    std::vector<ExprPtr> args;
+    args.reserve(e->args.size());
+    for (const auto& a : e->args) {
+      args.push_back(fold(a));
+      same = same && args.back() == a;
+    }
+    ExprPtr out = e;
+    if (!same) {
+      auto copy = std::make_shared<Expr>(*e);
+      copy->args = std::move(args);
+      out = copy;
+    }
+    if (out->kind != ExprKind::kOp || !is_scalar_row(out->op) || !out->type->is_scalar()) return out;
+    if (out->args.size() == 2 && ir::const_number(out->args[0]) && ir::const_number(out->args[1])) {
+      const auto divisor = ir::const_int(out->args[1]);
+      const bool division = out->op == OpId::k_scalar_floordiv || out->op == OpId::k_scalar_mod;
+      if (!division || (divisor && *divisor != 0)) {
+        const ExprPtr folded = ir::infer_scalar(out->op, out->args[0], out->args[1], out->span);
+        if (folded->type->dtype == out->type->dtype) return folded;
+      }
+    }
+    return ir::simplify(out);
+  }
+
+  Block rewrite(const Block& block) {
+    Block out;
+    for (const auto& s : block) {
+      s->value = fold(s->value);
+      for (auto& v : s->values) v = fold(v);
+      s->start = fold(s->start);
+      s->stop = fold(s->stop);
+      s->step = fold(s->step);
+      for (auto& c : s->carries) c.init = fold(c.init);
+      s->body = rewrite(s->body);
+      s->else_body = rewrite(s->else_body);
+      if (s->kind == StmtKind::kIf) {
+        if (const auto known = ir::const_int(s->value)) {
+          for (auto& x : *known ? s->body : s->else_body) out.push_back(std::move(x));
+          continue;
+        }
+        if (s->body.empty() && s->else_body.empty() && is_harmless(s->value)) continue;
+      }
+      if (s->kind == StmtKind::kFor && s->body.empty() && s->carries.empty() && is_harmless(s->start) &&
+          is_harmless(s->stop) && (!s->step || ir::const_int(s->step))) {
+        continue;
+      }
+      out.push_back(s);
+    }
+    return out;
+  }
+
+  bool drop_unused() {
+    std::unordered_set<const Var*> used;
+    const auto mention = [&](const ExprPtr& e) {
+      walk_expr(e, [&](const ExprPtr& x) {
+        if (x->kind == ExprKind::kVar) used.insert(x->var.get());
+      });
+    };
+    const auto mention_type = [&](const ir::TypePtr& t) {
+      if (!t) return;
+      for (const auto& d : t->shape) mention(d.expr);
+      for (const auto& d : t->valid) mention(d.expr);
+      if (t->memref) mention(t->memref->slot);
+    };
+    for (const auto& v : f_.vars) mention_type(v->type);
+    walk_stmts(f_.body, [&](const StmtPtr& s) {
+      own_exprs(*s, mention);
+      mention_type(s->annotation);
+      for (const auto& c : s->carries) used.insert(c.var.get());
+      if (s->kind == StmtKind::kYield) {
+        for (const auto& t : s->targets) used.insert(t.get());
+      }
+    });
+    bool changed = false;
+    drop(f_.body, used, changed);
+    return changed;
+  }
+
+  static void drop(Block& block, const std::unordered_set<const Var*>& used, bool& changed) {
+    Block out;
+    for (auto& s : block) {
+      drop(s->body, used, changed);
+      drop(s->else_body, used, changed);
+      if (s->kind == StmtKind::kAssign && s->targets.size() == 1 && s->targets[0] && !used.count(s->targets[0].get()) &&
+          s->targets[0]->type->is_scalar() && s->targets[0]->kind == ir::VarKind::kLocal && is_harmless(s->value)) {
+        changed = true;
+        continue;
+      }
+      out.push_back(std::move(s));
+    }
+    block = std::move(out);
+  }
+
+  Function& f_;
+};
+
+}  // namespace
+
+void simplify(ir::Module& module) {
+  for (const auto& f : module.functions) {
+    if (!f->is_sub_worker && f->external_source.empty()) Simplifier(*f).run();
+  }
+}
+
+}  // namespace pypto::passes
