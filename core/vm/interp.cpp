@@ -12,7 +12,9 @@ namespace {
 
 using ir::OpId;
 
-bool control_plane(const FunctionCode& fn) { return fn.level >= ir::Level::kChip; }
+bool control_plane(const FunctionCode& fn) {
+  return fn.level >= ir::Level::kChip || fn.type == ir::FunctionType::kOrchestration;
+}
 
 /// OpCall over the registers of a frame.
 class FrameCall final : public OpCall {
@@ -81,6 +83,7 @@ class FrameCall final : public OpCall {
     if (v.buffer && v.buffer->kind != BufferKind::kOnChip) env_.access(v, kind);
   }
   void warn(const char* id, std::string text) override { env_.warn(id, std::move(text)); }
+  bool in_control_plane() const override { return control_plane(*frame_.fn); }
   std::string operand_name(int p) const override {
     return has(p) ? insn_.operands[static_cast<size_t>(p)].name : std::string();
   }

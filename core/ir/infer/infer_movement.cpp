@@ -179,6 +179,7 @@ ExprPtr type_load(Typer& t) {
             t.value_error("a block-scale (MX) tensor needs an explicit target_memory=Mat",
                           "target_memory=pl.MemorySpace.Mat");
         }
+        t.attrs.set(AttrKey::k_layout, static_cast<int64_t>(x.layout));  // the byte order to read (02 O-702)
     }
     Shape valid = t.read_window(x, w, t.param(0));
     auto type = std::make_shared<Type>(*tile_type(w.extents, x.dtype, space));
