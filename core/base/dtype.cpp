@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/dtype.h"
 
+#include <array>
 #include <iterator>
 
 namespace pypto {
@@ -32,16 +33,19 @@ constexpr DTypeInfo kRows[] = {
 };
 constexpr DTypeInfo kNoneRow = {DType::kNone, "NONE", "none", 0, "unknown"};
 
+/// Row of each code: every operation that runs asks for element sizes.
+constexpr auto kRowOfCode = [] {
+    std::array<const DTypeInfo*, 256> rows{};
+    rows.fill(&kNoneRow);
+    for (const DTypeInfo& row : kRows) rows[static_cast<size_t>(row.dtype)] = &row;
+    return rows;
+}();
+
 }  // namespace
 
 DTypeTable dtype_table() { return {kRows, static_cast<int>(std::size(kRows))}; }
 
-const DTypeInfo& dtype_info(DType dtype) {
-    for (const auto& row : kRows) {
-        if (row.dtype == dtype) return row;
-    }
-    return kNoneRow;
-}
+const DTypeInfo& dtype_info(DType dtype) { return *kRowOfCode[static_cast<size_t>(dtype)]; }
 
 std::optional<DType> dtype_from_code(int code) {
     for (const auto& row : kRows) {

@@ -92,10 +92,22 @@ struct Slot {
     bool copies_out = false;  ///< computed in `buffer`, then copied to `base`
 };
 
+/// How a binary step covers its strip.
+enum class Cover : uint8_t {
+    kWhole,     ///< one kernel call
+    kRowsLhs,   ///< one call per row, the left operand one element per row
+    kRowsRhs,
+};
+
 /// A step with its kernels chosen.
 struct Step {
     ChainKind kind = ChainKind::kNo;
-    BinaryKernel none = nullptr, spread_lhs = nullptr, spread_rhs = nullptr;
+    Cover cover = Cover::kWhole;
+    bool converts_lhs = false, converts_rhs = false, narrows = false;
+    bool lhs_one = false, rhs_one = false;
+    ChainPart lhs_part = ChainPart::kNone, rhs_part = ChainPart::kNone, out_part = ChainPart::kNone;
+    int64_t width = 0;  ///< bytes of an element of the computing dtype
+    BinaryKernel binary = nullptr;
     UnaryKernel unary = nullptr;
     ReduceKernel reduce = nullptr;
     DType lhs_dtype = DType::kNone, rhs_dtype = DType::kNone;
@@ -222,24 +234,53 @@ private:
                 scalar_steps_.push_back({k, s.compute});
             }
             switch (op.kind) {
-                case ChainKind::kBinary:
-                    s.none = binary_kernel(op.binary, s.compute, Spread::kNone);
-                    s.spread_lhs = binary_kernel(op.binary, s.compute, Spread::kLhs);
-                    s.spread_rhs = binary_kernel(op.binary, s.compute, Spread::kRhs);
-                    break;
+                case ChainKind::kBinary: choose_binary(s, op.binary); break;
                 case ChainKind::kUnary: s.unary = unary_kernel(op.unary, s.compute); break;
                 case ChainKind::kReduce: s.reduce = reduce_kernel(op.reduce, s.compute); break;
                 case ChainKind::kCast: s.compute = s.lhs_dtype; break;
                 case ChainKind::kSpread: s.compute = s.dtype; break;
                 case ChainKind::kNo: break;
             }
+            s.width = dtype_bytes(s.compute);
+            s.out_part = slots_[s.out].part;
+            s.lhs_part = slots_[s.lhs].part;
+            s.rhs_part = slots_[s.rhs].part;
+            s.converts_lhs = !same_dtype(s.lhs_dtype, s.compute);
+            s.converts_rhs = !same_dtype(s.rhs_dtype, s.compute);
+            s.narrows = !same_dtype(s.compute, s.dtype);
             steps_.push_back(s);
         }
     }
 
+    /// One kernel for the whole strip, or one call per row where an operand is a column.
+    void choose_binary(Step& s, BinaryOp op) const {
+        const ChainPart lhs = slots_[s.lhs].part, rhs = slots_[s.rhs].part, out = slots_[s.out].part;
+        const bool wide = out == ChainPart::kFull;
+        s.lhs_one = lhs == ChainPart::kOne;
+        s.rhs_one = rhs == ChainPart::kOne;
+        Spread spread = Spread::kNone;
+        if (wide && lhs == ChainPart::kColumn) {
+            s.cover = Cover::kRowsLhs;
+            spread = Spread::kLhs;
+        } else if (wide && rhs == ChainPart::kColumn) {
+            s.cover = Cover::kRowsRhs;
+            spread = Spread::kRhs;
+        } else if (s.rhs_one) {
+            spread = Spread::kRhs;
+        } else if (s.lhs_one) {
+            spread = Spread::kLhs;
+        }
+        s.binary = binary_kernel(op, s.compute, spread);
+    }
+
     /// Strip storage for every value that has none of its own, reused after the last use of a value.
     void assign_buffers() {
-        const int64_t bytes = (strip_elements() * 8 + 63) / 64 * 64;
+        int64_t widest = 1;
+        for (const Slot& s : slots_) widest = std::max(widest, s.width);
+        for (const Step& s : steps_) widest = std::max<int64_t>(widest, dtype_bytes(s.compute));
+        // An odd number of cache lines apart: strips at equal offsets modulo 4 KiB would look dependent to the processor.
+        const int64_t lines = (strip_elements() * widest + 63) / 64;
+        const int64_t bytes = (lines | 1) * 64 + 128;
         std::vector<size_t> last(slots_.size(), 0);
         for (size_t i = 0; i < steps_.size(); ++i) {
             last[steps_[i].lhs] = i;
@@ -288,11 +329,16 @@ private:
         }
         for (size_t v = 0; v < slots_.size(); ++v) {
             Slot& s = slots_[v];
-            if (s.part == ChainPart::kRow && s.buffer != nullptr) {
-                for (int64_t r = 0; r < strip_rows_; ++r) {
+            s.data = s.buffer != nullptr ? s.buffer : s.base;
+            if (s.part == ChainPart::kNone || s.part == ChainPart::kOne) continue;
+            if (s.part == ChainPart::kRow) {
+                if (s.buffer == nullptr) s.pitch = 0;  // strips of one row: only the column moves
+                for (int64_t r = 0; r < strip_rows_ && s.buffer != nullptr; ++r) {
                     std::memcpy(s.buffer + r * plan_.columns * s.width, s.base, static_cast<size_t>(plan_.columns * s.width));
                 }
             }
+            const bool fixed = s.buffer != nullptr && (s.base == nullptr || s.copies_out || s.part == ChainPart::kRow);
+            if (!fixed) moving_.push_back(v);
         }
     }
 
@@ -302,29 +348,16 @@ private:
     }
 
     void strip(int64_t row, int64_t rows, int64_t column, int64_t columns) {
-        for (size_t v = 0; v < slots_.size(); ++v) {
+        for (const size_t v : moving_) {
             Slot& s = slots_[v];
-            switch (s.part) {
-                case ChainPart::kOne: s.data = s.base; break;
-                case ChainPart::kRow: s.data = s.buffer != nullptr ? s.buffer : s.base + column * s.width; break;
-                case ChainPart::kFull:
-                    s.data = s.buffer != nullptr ? s.buffer : s.base + row * s.pitch + column * s.width;
-                    if (s.buffer != nullptr && s.base != nullptr && !s.copies_out) {
-                        const int64_t bytes = columns * s.width;
-                        for (int64_t r = 0; r < rows; ++r) {
-                            std::memcpy(s.buffer + r * bytes, s.base + (row + r) * s.pitch, static_cast<size_t>(bytes));
-                        }
-                    }
-                    break;
-                case ChainPart::kColumn:
-                    s.data = s.buffer != nullptr ? s.buffer : s.base + row * s.pitch;
-                    if (s.buffer != nullptr && s.base != nullptr && !s.copies_out) {
-                        for (int64_t r = 0; r < rows; ++r) {
-                            std::memcpy(s.buffer + r * s.width, s.base + (row + r) * s.pitch, static_cast<size_t>(s.width));
-                        }
-                    }
-                    break;
-                case ChainPart::kNone: break;
+            const bool column_part = s.part == ChainPart::kColumn;
+            if (s.buffer == nullptr) {
+                s.data = s.base + row * s.pitch + (column_part ? 0 : column * s.width);
+                continue;
+            }
+            const int64_t bytes = column_part ? s.width : columns * s.width;
+            for (int64_t r = 0; r < rows; ++r) {
+                std::memcpy(s.buffer + r * bytes, s.base + (row + r) * s.pitch, static_cast<size_t>(bytes));
             }
         }
         for (const Step& step : steps_) {
@@ -344,58 +377,63 @@ private:
     }
 
     /// Operand data in the computing dtype.
-    const uint8_t* operand(size_t v, DType from, DType compute, int64_t count, uint8_t* room) const {
-        if (same_dtype(from, compute)) return slots_[v].data;
-        cast_row(from, slots_[v].data, compute, room, static_cast<size_t>(count), CastMode::kRound);
+    static const uint8_t* converted(const uint8_t* data, DType from, DType compute, int64_t count, uint8_t* room) {
+        cast_row(from, data, compute, room, static_cast<size_t>(count), CastMode::kRound);
         return room;
     }
 
     void execute(const Step& s, int64_t rows, int64_t columns) {
-        const Slot& left = slots_[s.lhs];
         const Slot& out = slots_[s.out];
-        const int64_t count = count_of(out.part, rows, columns);
-        const bool narrows = !same_dtype(s.compute, s.dtype);
-        const int64_t width = dtype_bytes(s.compute);
+        const auto count = static_cast<size_t>(count_of(s.out_part, rows, columns));
+        const uint8_t* a = slots_[s.lhs].data;
+        if (s.kind == ChainKind::kCast) return cast_row(s.lhs_dtype, a, s.dtype, out.data, count, s.mode);
+        if (s.kind == ChainKind::kSpread) return spread_vector(s, rows, columns);
+        uint8_t* to = s.narrows ? unrounded_ : out.data;
+        if (s.converts_lhs) a = converted(a, s.lhs_dtype, s.compute, count_of(s.lhs_part, rows, columns), converted_);
         switch (s.kind) {
-            case ChainKind::kCast:
-                cast_row(s.lhs_dtype, left.data, s.dtype, out.data, static_cast<size_t>(count), s.mode);
-                return;
-            case ChainKind::kUnary: {
-                const uint8_t* in = operand(s.lhs, s.lhs_dtype, s.compute, count, converted_);
-                uint8_t* to = narrows ? unrounded_ : out.data;
-                s.unary(in, to, static_cast<size_t>(count));
-                break;
-            }
-            case ChainKind::kReduce: {
-                const uint8_t* in = operand(s.lhs, s.lhs_dtype, s.compute, rows * columns, converted_);
-                uint8_t* to = narrows ? unrounded_ : out.data;
+            case ChainKind::kUnary: s.unary(a, to, count); break;
+            case ChainKind::kReduce:
                 for (int64_t r = 0; r < rows; ++r) {
-                    s.reduce(in + r * columns * width, static_cast<size_t>(columns), to + r * width);
+                    s.reduce(a + r * columns * s.width, static_cast<size_t>(columns), to + r * s.width);
                 }
                 break;
-            }
-            case ChainKind::kSpread: {
-                const Slot& vector = slots_[s.rhs];
-                const uint8_t* in = operand(s.rhs, s.rhs_dtype, s.compute, count_of(vector.part, rows, columns), converted_);
-                if (out.part == ChainPart::kColumn) {  // a column spread over a column, or one element
-                    spread(in, vector.part == ChainPart::kOne, out.data, rows, width);
-                } else if (vector.part == ChainPart::kColumn) {
-                    for (int64_t r = 0; r < rows; ++r) {
-                        fill_row(out.data + r * columns * width, in + r * width, static_cast<size_t>(columns),
-                                 static_cast<int>(width));
-                    }
-                } else {
-                    spread(in, vector.part == ChainPart::kOne, out.data, count, width);
+            default: {
+                const uint8_t* b = slots_[s.rhs].data;
+                if (s.converts_rhs) {
+                    b = converted(b, s.rhs_dtype, s.compute, count_of(s.rhs_part, rows, columns), converted_rhs_);
                 }
-                return;
-            }
-            case ChainKind::kBinary: {
-                binary(s, rows, columns, narrows ? unrounded_ : out.data);
+                binary(s, a, b, to, rows, columns, count);
                 break;
             }
-            case ChainKind::kNo: return;
         }
-        if (narrows) cast_row(s.compute, unrounded_, s.dtype, out.data, static_cast<size_t>(count), CastMode::kRound);
+        if (s.narrows) cast_row(s.compute, unrounded_, s.dtype, out.data, count, CastMode::kRound);
+    }
+
+    static void binary(const Step& s, const uint8_t* a, const uint8_t* b, uint8_t* to, int64_t rows, int64_t columns,
+                       size_t count) {
+        if (s.cover == Cover::kWhole) return s.binary(a, b, to, count);
+        const int64_t row_bytes = columns * s.width;
+        const int64_t step_a = s.cover == Cover::kRowsLhs ? s.width : s.lhs_one ? 0 : row_bytes;
+        const int64_t step_b = s.cover == Cover::kRowsRhs ? s.width : s.rhs_one ? 0 : row_bytes;
+        for (int64_t r = 0; r < rows; ++r) {
+            s.binary(a + r * step_a, b + r * step_b, to + r * row_bytes, static_cast<size_t>(columns));
+        }
+    }
+
+    void spread_vector(const Step& s, int64_t rows, int64_t columns) {
+        const Slot& out = slots_[s.out];
+        const uint8_t* in = slots_[s.rhs].data;
+        if (s.converts_rhs) {
+            in = converted(in, s.rhs_dtype, s.compute, count_of(s.rhs_part, rows, columns), converted_rhs_);
+        }
+        if (s.out_part == ChainPart::kFull && s.rhs_part == ChainPart::kColumn) {
+            for (int64_t r = 0; r < rows; ++r) {
+                fill_row(out.data + r * columns * s.width, in + r * s.width, static_cast<size_t>(columns),
+                         static_cast<int>(s.width));
+            }
+            return;
+        }
+        spread(in, s.rhs_part == ChainPart::kOne, out.data, count_of(s.out_part, rows, columns), s.width);
     }
 
     static void spread(const uint8_t* in, bool one, uint8_t* out, int64_t count, int64_t width) {
@@ -406,40 +444,13 @@ private:
         }
     }
 
-    void binary(const Step& s, int64_t rows, int64_t columns, uint8_t* to) {
-        const Slot& left = slots_[s.lhs];
-        const Slot& right = slots_[s.rhs];
-        const Slot& out = slots_[s.out];
-        const int64_t width = dtype_bytes(s.compute);
-        const uint8_t* a = operand(s.lhs, s.lhs_dtype, s.compute, count_of(left.part, rows, columns), converted_);
-        const uint8_t* b = operand(s.rhs, s.rhs_dtype, s.compute, count_of(right.part, rows, columns), converted_rhs_);
-        const auto n = static_cast<size_t>(count_of(out.part, rows, columns));
-        const bool wide = out.part == ChainPart::kFull;
-        if (wide && left.part == ChainPart::kColumn) {
-            for (int64_t r = 0; r < rows; ++r) {
-                s.spread_lhs(a + r * width, b + (right.part == ChainPart::kOne ? 0 : r * columns * width),
-                             to + r * columns * width, static_cast<size_t>(columns));
-            }
-        } else if (wide && right.part == ChainPart::kColumn) {
-            for (int64_t r = 0; r < rows; ++r) {
-                s.spread_rhs(a + (left.part == ChainPart::kOne ? 0 : r * columns * width), b + r * width,
-                             to + r * columns * width, static_cast<size_t>(columns));
-            }
-        } else if (right.part == ChainPart::kOne && n > 1) {
-            s.spread_rhs(a, b, to, n);
-        } else if (left.part == ChainPart::kOne && n > 1) {
-            s.spread_lhs(a, b, to, n);
-        } else {
-            s.none(a, b, to, n);
-        }
-    }
-
     const Chain& chain_;
     const ChainPlan& plan_;
     std::span<const View> values_;
     size_t input_count_;
     int64_t strip_rows_ = 1, strip_columns_ = 1;
     std::vector<Slot> slots_;  ///< values, then scalar operands by step
+    std::vector<size_t> moving_;  ///< slots whose data changes from strip to strip
     std::vector<Step> steps_;
     std::vector<uint8_t> scalar_elements_;
     std::vector<std::pair<size_t, DType>> scalar_steps_;
