@@ -176,12 +176,6 @@ void register_source(nb::module_& m) {
              nb::arg("captured").none() = nb::none())
         .def_prop_ro("name", [](const PyFunctionSource& f) { return f.source->name; })
         .def_prop_ro("function", [](const PyFunctionSource& f) { return f.function; })
-        .def("names",
-             [](PyFunctionSource& f) {
-                 f.source->ensure_loaded();
-                 return names_in(*f.source->def);
-             },
-             "Names that occur in the definition.")
         .def("decorator_keywords",
              [](PyFunctionSource& f) {
                  // Per decorator that is a call: (text of the callee, [(keyword or None for **, kind, text, line, column)]).
@@ -232,19 +226,19 @@ void register_source(nb::module_& m) {
     m.def("build_function", &build_function, nb::arg("source"));
     m.def("register_value_classes", &register_value_classes);
     m.def("register_function_class", &register_function_class);
-    m.def("register_text", &register_text, nb::arg("path"), nb::arg("text"), nb::arg("source_map").none());
+    m.def("register_text", &register_text, nb::arg("path"), nb::arg("text"), nb::arg("shown"), nb::arg("source_map").none());
+    m.def("forget_text", &forget_text, nb::arg("path"));
     m.def("source_available",
           [](const std::string& path) {
               return parsed_file(path) != nullptr;
           },
           "Whether the functions of a file can be read.");
-    m.def("parse_names",
-          [](const std::string& text) {
-              // Names of an annotation expression; empty if it does not parse.
-              syntax::FunctionDef def;
-              def.returns = parse_expression(text, {});
-              return names_in(def);
-          });
+    m.def("annotation_names",
+          [](nb::object code) {
+              const auto def = function_tree(code.ptr());
+              return def ? annotation_names(*def) : std::vector<std::string>();
+          },
+          nb::arg("code"), "Names in the decorators, defaults and annotations of a function, by its code object.");
 }
 
 }  // namespace pypto::bind

@@ -561,12 +561,10 @@ void collect(const Expr* e, std::set<std::string>& out, bool strings = false) {
     }
 }
 
+/// Annotations of local variables: with `from __future__ import annotations` their names are no free variables.
 void collect(const std::vector<StmtPtr>& block, std::set<std::string>& out) {
     for (const auto& s : block) {
-        for (const auto& t : s->targets) collect(t.get(), out);
         collect(s->annotation.get(), out, true);
-        collect(s->value.get(), out);
-        for (const auto& w : s->with_items) collect(w.context.get(), out);
         collect(s->body, out);
         collect(s->orelse, out);
     }
@@ -599,8 +597,11 @@ std::shared_ptr<ParsedFile> parsed_file(const std::string& path) {
     return parsed;
 }
 
-void register_text(const std::string& path, const std::string& text, nb::object source_map) {
+void register_text(const std::string& path, const std::string& text, const std::string& shown, nb::object source_map) {
     auto parsed = make_parsed(path, text);
+    auto file = std::make_shared<SourceFile>(*parsed->file);
+    file->path = shown;
+    parsed->file = file;
     if (!source_map.is_none()) {
         std::unordered_map<std::string, std::shared_ptr<SourceFile>> files;
         for (nb::handle key : source_map.attr("keys")()) {
@@ -622,6 +623,8 @@ void register_text(const std::string& path, const std::string& text, nb::object 
     }
     cache().texts[path] = parsed;
 }
+
+void forget_text(const std::string& path) { cache().texts.erase(path); }
 
 std::shared_ptr<syntax::FunctionDef> function_tree(PyObject* code, std::shared_ptr<ParsedFile>* parsed_out) {
     nb::handle c(code);
@@ -648,7 +651,7 @@ ExprPtr parse_expression(const std::string& text, const Span& span) {
     }
 }
 
-std::vector<std::string> names_in(const syntax::FunctionDef& def) {
+std::vector<std::string> annotation_names(const syntax::FunctionDef& def) {
     std::set<std::string> out;
     for (const auto& p : def.params) {
         collect(p.annotation.get(), out, true);

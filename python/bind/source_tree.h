@@ -27,14 +27,16 @@ struct ParsedFile {
 
 /// Parses a file, or finds it in the cache. nullptr when there is no source on disk or registered in linecache.
 std::shared_ptr<ParsedFile> parsed_file(const std::string& path);
-/// Registers text under a file name (pl.parse), with an optional source map.
-void register_text(const std::string& path, const std::string& text, nb::object source_map);
+/// Registers text under a unique file name (pl.parse); errors show `shown` instead. Optional source map.
+void register_text(const std::string& path, const std::string& text, const std::string& shown, nb::object source_map);
+void forget_text(const std::string& path);
 
 /// The definition of a Python function by its code object; nullptr when its source cannot be found.
 std::shared_ptr<syntax::FunctionDef> function_tree(PyObject* code, std::shared_ptr<ParsedFile>* parsed = nullptr);
 /// Parses a string annotation; nullptr if it is no expression. Every node gets `span`.
 syntax::ExprPtr parse_expression(const std::string& text, const Span& span);
-/// Names that occur in a function definition, nested definitions included.
-std::vector<std::string> names_in(const syntax::FunctionDef& def);
+/// Names that occur in a definition's decorators, defaults and annotations: those that Python may not have captured in the
+/// closure.
+std::vector<std::string> annotation_names(const syntax::FunctionDef& def);
 
 }  // namespace pypto::bind

@@ -5,18 +5,14 @@ Everything here is private to the package: public modules re-export it under the
 
 What the native side and ``pypto.language`` expect from the other Python modules
 -------------------------------------------------------------------------------
-``pypto.ir.compiled_program``
-    ``_from_jit(compiled: Compiled, config) -> CompiledProgram | DistributedCompiledProgram``
-        makes the public object for a specialisation of a JIT function (``compiled.source`` is the program as read,
-        ``compiled.program`` the lowered one). ``config`` is a ``RunConfig`` or None. Nothing is written.
-    ``<object>._call_jit(args: list, config) -> result``
-        runs it with one argument per parameter, in order (an omitted pure ``Out`` is ``None``: return style); arguments were
-        already classified, so only what the worker needs is checked. Must be thin: it is the warm path.
 ``pypto.ir.compiler``
-    ``_options_for(config) -> tuple`` hashable tuple of every field of the config (and of the active ``PassContext``)
-        that a compiled program depends on (04 JIT-23); the first item is the platform.
-    ``_compile_native(program: Program, config, world_size: int) -> Compiled`` calls ``_core.compile`` with the config's options
-        (planner, dumps, verification, profiling).
+    ``_options_for(config) -> tuple``: hashable tuple of every field of the config (and of the active ``PassContext``) that a
+        compiled program depends on (04 JIT-23); the first item is the platform.
+    ``_compile_native(program, config, world_size) -> Compiled``: calls ``_core.compile`` with the config's options.
+    ``_from_jit(compiled, config) -> CompiledProgram | DistributedCompiledProgram``: the public object of a specialisation
+        (``compiled.source`` is the program as read, ``compiled.program`` the lowered one).
+``<that object>._call_jit(args: list, config)``
+    runs it with one argument per parameter, in order (an omitted pure ``Out`` is None: return style). It is the warm path.
 """
 
 import enum
@@ -83,10 +79,14 @@ class DynVar:
 class SymExpr:
     """Integer expression over dynamic symbols."""
 
-def op_table() -> list[dict[str, Any]]:
-    """One dict per (namespace, name): ``namespace`` ("pl", "pl.tensor", "pld", ...), ``name``, ``signature``, ``doc``,
-    ``op`` (row name)."""
+def op_table() -> list[tuple[str, str, str, str, str]]:
+    """(namespace, name, signature, doc, row name) per spelling; namespaces "pl", "pl.tensor", "pld", ..."""
 
+def register_enum(name: str, cls: type) -> None: ...
+def nearest(name: str, candidates: Sequence[str]) -> str:
+    """The candidate nearest by edit distance; empty when none is near."""
+
+def construct_path(obj: object) -> str | None: ...
 def register_construct(obj: object, path: str) -> None:
     """Makes the front end recognise ``obj`` by identity as language object ``path`` (such as ``"pl.range"``)."""
 
@@ -279,6 +279,8 @@ class RunOptions:
     want_task_graph: bool
     want_timeline: bool
     def __init__(self, **fields: Any) -> None: ...
+    def stop(self) -> None:
+        """Asks a run that uses these options to end; from any thread."""
 
 class DeviceArg:
     """A resident tensor as argument: memory at ``pointer`` on ``rank``; ``keep`` is held during the run."""
@@ -331,11 +333,12 @@ def run(
     options: RunOptions | None = None,
     callbacks: Mapping[str, Callable[[list[Any]], Any]] | None = None,
     world: World | None = None,
-    checked: bool = False,
     function: str | None = None,
+    devices: bool = True,
+    checked: bool = False,
 ) -> RunReport:
-    """Runs once on the calling thread, in place; the GIL is released except in callbacks. Arguments as ``check_args``
-    (which it calls unless ``checked``): arrays, numbers, ctypes values, ``DeviceArg``, ``StackedArg``. ``callbacks``: by
+    """Runs once on the calling thread, in place; the GIL is released except in callbacks. Arguments are checked as by
+    ``check_args`` (``checked`` is accepted and changes nothing): arrays, numbers, ctypes values, ``DeviceArg``, ``StackedArg``. ``callbacks``: by
     sub-worker name, called with ONE sequence of tensors (04 CBK-3); concrete sub-workers without entry run their own
     Python function. A failing run raises with the report as attribute ``report`` of the exception."""
 
@@ -357,10 +360,48 @@ def memory_copy(dst: int, src: int, nbytes: int) -> None:
 class FunctionSource:
     """A decorated Python function as the front end takes it."""
 
+    name: str
+    location: str
+    span: dict[str, Any]
+    has_self: bool
+    def __init__(
+        self, function: Callable[..., Any], decl: str, *, type: int = -1, level: int = -1, role: int = -1,
+        auto_scope: bool = True, strict_ssa: bool = False, attrs: dict[str, Any] | None = None,
+        external_source: str = "", captured: dict[str, Any] | None = None,
+    ) -> None: ...
+    def decorator_keywords(self) -> list[Any]: ...
+
+class RuntimeMarker:
+    """Class of pl.RUNTIME."""
+
+class Signature:
+    """Parameters of a JIT function: (name, "tensor" / "scalar" / "any", dtype or None, shape or None)."""
+
+    def __init__(self, function: str, params: list[tuple[str, str, DataType | None, list[int] | None]]) -> None: ...
+    def key(self, args: list[Any]) -> bytes: ...
+
 class Specialization:
     """The key of one JIT specialisation: argument pattern, options, guards."""
 
+    guard_count: int
     def holds(self) -> bool: ...
+    def matches(self, raw: bytes, options: tuple[Any, ...]) -> bool: ...
 
-def build_program(name: str, functions: Sequence[FunctionSource], strict_ssa: bool, function: object) -> Program: ...
+def build_program(name: str, functions: Sequence[FunctionSource], strict_ssa: bool, cls: object) -> Program: ...
 def build_function(source: FunctionSource) -> Function: ...
+def build_jit(
+    function: FunctionSource, signature: Signature, args: list[Any], arch: str, options: tuple[Any, ...]
+) -> tuple[Program, Specialization]: ...
+def annotation_names(code: object) -> list[str]: ...
+def source_available(path: str) -> bool: ...
+def register_text(path: str, text: str, shown: str, source_map: object) -> None: ...
+def forget_text(path: str) -> None: ...
+def register_value_classes(tensor_view: type, tile_view: type, memref: type) -> None: ...
+def register_function_class(cls: type) -> None: ...
+def read_number(value: object) -> tuple[int | float | bool, str | None] | None: ...
+def type_text(value: object) -> str: ...
+def array_dtype_text(value: object) -> str: ...
+def make_diagnostic(
+    message: str, span: dict[str, Any] | None, hint: str = "", note: str = "", lines: list[str] = ...
+) -> Diagnostic: ...
+def get_op(name: str) -> Any: ...
