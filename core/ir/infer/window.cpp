@@ -61,7 +61,10 @@ Shape Typer::read_window(const Type& source, const Window& w, const std::string&
                             (w.exact ? "; the whole window must lie inside" : ". Pass clamp=True to cut it at the edge"),
                         w.exact ? "use a smaller window" : "Pass clamp=True, or give valid_shape for the part that exists");
         }
-        valid.push_back(read_axis(source_valid[lead + k], source_full, offset, want, in_kernel() && !w.clamp));
+        Dim axis_valid = read_axis(source_valid[lead + k], source_full, offset, want, in_kernel() && !w.clamp);
+        // A run-time extent is no static knowledge: the variables in it may change.
+        if (!axis_valid.is_const() && !provably_equal(axis_valid, extent)) axis_valid = Dim();
+        valid.push_back(std::move(axis_valid));
     }
     return normal_valid(w.extents, std::move(valid));
 }
