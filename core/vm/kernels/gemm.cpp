@@ -24,6 +24,8 @@ constexpr int64_t kBlockN = 1024;
 // Rows, or bytes of an operand, up to which reading it where it lies beats packing it.
 constexpr int64_t kDirectRows = 2 * kMaxRows;
 constexpr int64_t kDirectBytes = 64 << 10;
+// Rows of B that are farther apart are packed even for few rows of A: panel by panel each would touch its own pages.
+constexpr int64_t kWideRowBytes = 4 << 10;
 
 /// Where the panels of a block of B are: in place or packed.
 struct PanelsOfB {
@@ -35,14 +37,21 @@ struct PanelsOfB {
 template <class E>
 void pack_all(const Gemm& g, int64_t k0, int64_t kb, int64_t n0, int64_t nb, float* out) {
     const E* b = static_cast<const E*>(g.b.data) + k0 * g.b.row + n0 * g.b.col;
-    for (int64_t j = 0; j < nb; j += kPanel) {
-        pack_panel(b + j * g.b.col, g.b.row, g.b.col, kb, std::min(kPanel, nb - j), out + j * kb);
+    // Wide rows: a few at a time through all panels, so that memory is read in long runs.
+    const int64_t step = g.b.col == 1 && g.b.row * static_cast<int64_t>(sizeof(E)) > kWideRowBytes ? 8 : kb;
+    for (int64_t p = 0; p < kb; p += step) {
+        const int64_t depth = std::min(step, kb - p);
+        for (int64_t j = 0; j < nb; j += kPanel) {
+            pack_panel(b + p * g.b.row + j * g.b.col, g.b.row, g.b.col, depth, std::min(kPanel, nb - j),
+                       out + j * kb + p * kPanel);
+        }
     }
 }
 
 PanelsOfB panels_of_b(const Gemm& g, int64_t k0, int64_t kb, int64_t n0, int64_t nb) {
     const bool in_place = g.b.dtype == DType::kFp32 && g.b.col == 1 && (kMasked || nb % kLanes == 0) &&
-                          (g.m <= kDirectRows || kb * nb * 4 <= kDirectBytes);
+                          (kb * nb * 4 <= kDirectBytes || g.m <= kMaxRows / 2 ||
+                           (g.m <= kDirectRows && g.b.row * 4 <= kWideRowBytes));
     if (in_place) return {static_cast<const float*>(g.b.data) + k0 * g.b.row + n0, g.b.row, kPanel};
     const int64_t panels = (nb + kPanel - 1) / kPanel;
     auto* out = static_cast<float*>(gemm_workspace(0, panels * kPanel * kb * 4));
