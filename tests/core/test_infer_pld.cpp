@@ -61,7 +61,7 @@ TEST_F(Distributed, Windows) {
     EXPECT_REJECTED(call_in(kFormPld, "alloc_window_buffer", {ints({4})}), "requires dtype=");
     EXPECT_REJECTED(call_in(kFormPld, "alloc_window_buffer", {list({})}, {{"dtype", dtype(kF32)}}), "shape must be non-empty");
     EXPECT_REJECTED(call_in(kFormPld, "alloc_window_buffer", {ints({4, 0})}, {{"dtype", dtype(kF32)}}), "all dimensions must be positive");
-    EXPECT_REJECTED(call_in(kFormPld, "alloc_window_buffer", {num(4)}, {{"name", text("b")}}), "'name' kwarg cannot be passed explicitly");
+    EXPECT_EQ(call_in(kFormPld, "alloc_window_buffer", {num(4)}, {{"name", text("b")}})->attrs.get_string(AttrKey::k_name), "b");
 }
 
 // 03 O-20 - O-23, O-27
@@ -161,6 +161,8 @@ TEST_F(Distributed, KernelRail) {
     EXPECT_EQ(r->type->storage, data->type->storage);
     EXPECT_EQ(r->attrs.get_int(AttrKey::k_op), 1);
     EXPECT_EQ(r->attrs.get_string(AttrKey::k_mode), "mesh");
+    EXPECT_EQ(pld("allreduce", {data, s}, {{"op", num(2)}})->attrs.get_int(AttrKey::k_op), 2);  // 03 D-4
+    EXPECT_REJECTED(pld("allreduce", {data, s}, {{"op", num(4)}}), "TypeError", "ReduceOp.Sum, Max, Min, or Prod");
     EXPECT_REJECTED(pld("allreduce", {data}), "requires an explicit signal");
     EXPECT_REJECTED(pld("allreduce", {data, none_const()}), "signal cannot be None");
     EXPECT_REJECTED(pld("allreduce", {data, s}, {{"core_num", num(2)}}), "supported only in a HOST orchestrator");

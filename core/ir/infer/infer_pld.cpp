@@ -51,10 +51,8 @@ ExprPtr type_rank(Typer& t) { return rank_query(t); }
 ExprPtr type_nranks(Typer& t) { return rank_query(t); }
 
 ExprPtr type_alloc_window_buffer(Typer& t) {
-    if (t.has(2) && !(t.arg(2)->kind == ExprKind::kString && t.arg(2)->text.empty())) {
-        t.type_error("'name' kwarg cannot be passed explicitly", "the buffer is named after the variable it is assigned to");
-    }
-    t.drop(2);
+    // The front end names the buffer after its variable and rejects an explicit name= (03 W-2).
+    if (t.has(2)) t.string_attr(2, AttrKey::k_name, "");
     Dim bytes;
     DType dtype = DType::kNone;
     if (t.is_list(0)) {

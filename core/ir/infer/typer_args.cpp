@@ -18,6 +18,15 @@ bool is_plain_int(const Expr& e) {
     return e.kind == ExprKind::kInt && e.text.empty() && e.type->dtype != DType::kBool;
 }
 
+/// The members an enum parameter takes, as the user writes them.
+std::string member_list(const std::string& family) {
+    if (family == "ReduceOp") return "pld.ReduceOp.Sum, Max, Min, or Prod";
+    if (family == "NotifyOp") return "pld.NotifyOp.AtomicAdd or Set";
+    if (family == "WaitCmp") return "pld.WaitCmp.Eq or Ge";
+    if (family == "AtomicType") return "pl.AtomicType.None_ or Add";
+    return "a member of pl." + family;
+}
+
 std::string name_list(std::initializer_list<const char*> names) {
     std::string out;
     for (const char* n : names) out += (out.empty() ? "\"" : ", \"") + std::string(n) + "\"";
@@ -151,8 +160,10 @@ DType Typer::dtype_attr(int i, AttrKey key, DType fallback) {
 int64_t Typer::enum_attr(int i, AttrKey key, const char* family, int64_t fallback, int64_t members) {
     int64_t value = fallback;
     if (has(i)) {
-        if (!is_enum(*arg(i), family) || arg(i)->int_value < 0 || arg(i)->int_value >= members) {
-            bad(i, std::string("a member of pl.") + family);
+        // Dumps of distributed programs print the integer (03 D-4).
+        const bool number = row->forms >= kFormPld && row->forms < kFormInternal && is_plain_int(*arg(i));
+        if (!(number || is_enum(*arg(i), family)) || arg(i)->int_value < 0 || arg(i)->int_value >= members) {
+            bad(i, member_list(family));
         }
         value = arg(i)->int_value;
         drop(i);
@@ -234,7 +245,6 @@ PadValue Typer::pad_attr(int i, PadValue fallback, bool null_ok) {
 }
 
 AtomicType Typer::atomic_attr(int i, DType element) {
-    if (has(i) && !is_enum(*arg(i), "AtomicType")) bad(i, "pl.AtomicType.None_ or pl.AtomicType.Add");
     const auto atomic = static_cast<AtomicType>(enum_attr(i, AttrKey::k_atomic, "AtomicType", 0, 2));
     if (atomic != AtomicType::kAdd) return atomic;
     switch (element) {
