@@ -377,6 +377,21 @@ TEST(OpsMatmul, AccumulatesInPlace) {  // O-1805, B-13, O-214
     EXPECT_EQ(cell(fresh, {9, 17}), 2 * product_cell(a, b, 9, 17, 12));
 }
 
+TEST(OpsMatmul, NeverWrittenOperandIsReported) {  // M-37, L-154
+    const View a = matrix({4, 5}, 40);
+    View b = make_view(kF32, {5, 6}, {0});
+    b.buffer->written.all = false;
+    OpRun mixed(OpId::k_matmul);
+    mixed.in(0, a).in(1, b).run_op();
+    ASSERT_EQ(mixed.warnings.size(), 1u);
+    EXPECT_NE(mixed.warnings[0].find("operand1"), std::string::npos);
+    View u = make_view(kF32, {4, 5}, {0});
+    u.buffer->written.all = false;
+    OpRun both(OpId::k_matmul);
+    EXPECT_FALSE(both.in(0, u).in(1, b).run_op().buffer->written.all);
+    EXPECT_TRUE(both.warnings.empty());
+}
+
 TEST(OpsMatmul, WindowOfAnAccumulator) {  // B-12, O-215
     View acc = make_view(kF32, {8, 48}, scrambled(8 * 48, 19));
     const auto before = cells(acc);

@@ -139,6 +139,13 @@ View without_vector_axes(View out, const Factors& f) {
     return out;
 }
 
+/// An operand without specified values meets one with them (03 M-37).
+void warn_operand(OpCall& call, int param) {
+    call.warn("W-UNSPECIFIED", subject(call, param) +
+                                   " was never written; the product mixes its unspecified values with specified ones. "
+                                   "Load or fill it first");
+}
+
 /// A fresh result of a product; `rows`: physical rows (gemv has more than its operand).
 ExecStatus product(OpCall& call, const Factors& f, int bias_param, int64_t rows) {
     Extents shape = f.batch, valid = f.valid_batch;
@@ -147,6 +154,9 @@ ExecStatus product(OpCall& call, const Factors& f, int bias_param, int64_t rows)
     valid.push(f.valid_m);
     valid.push(f.valid_n);
     View out = alloc_result(call, accumulator_of(f.a.dtype), shape, valid);
+    const bool a_unwritten = never_written(f.a), b_unwritten = never_written(f.b);
+    if (a_unwritten && b_unwritten) out.buffer->written.all = false;  // no specified data at all (03 M-37)
+    if (a_unwritten != b_unwritten) warn_operand(call, a_unwritten ? f.a_param : f.b_param);
     if (bias_param < 0) {
         run_products(f, out, GemmStart::kZero, nullptr);
     } else {
