@@ -977,6 +977,7 @@ FunctionCode FunctionEmitter::emit() {
     l.end += shift;
   }
   out_.code.insert(out_.code.begin(), prologue.begin(), prologue.end());
+  if (options_.chains) group_chains(out_);
   return std::move(out_);
 }
 

@@ -31,6 +31,10 @@ struct UseInfo {
 };
 UseInfo analyse_uses(const ir::Function& fn);
 
+/// Groups runs of element-wise operations that nothing jumps into as kChain instructions. Values that are released inside
+/// a run never reach memory. Results, valid regions and faults are those of the single operations.
+void group_chains(FunctionCode& fn);
+
 /// Emits one function.
 class FunctionEmitter {
  public:

@@ -16,6 +16,14 @@ bool control_plane(const FunctionCode& fn) {
   return fn.level >= ir::Level::kChip || fn.type == ir::FunctionType::kOrchestration;
 }
 
+View alloc_view(DType dtype, std::span<const int64_t> shape, bool zero) {
+  View v;
+  v.dtype = dtype;
+  v.set_packed(static_cast<int>(shape.size()), shape.data());
+  v.buffer = BufferRef(pool_alloc(v.elements() * dtype_bytes(dtype), zero));
+  return v;
+}
+
 /// OpCall over the registers of a frame.
 class FrameCall final : public OpCall {
  public:
@@ -72,13 +80,7 @@ class FrameCall final : public OpCall {
     if (r.cls == RegClass::kScalar) frame_.s[static_cast<size_t>(r.index)] = value;
   }
 
-  View alloc(DType dtype, std::span<const int64_t> shape, bool zero) override {
-    View v;
-    v.dtype = dtype;
-    v.set_packed(static_cast<int>(shape.size()), shape.data());
-    v.buffer = BufferRef(pool_alloc(v.elements() * dtype_bytes(dtype), zero));
-    return v;
-  }
+  View alloc(DType dtype, std::span<const int64_t> shape, bool zero) override { return alloc_view(dtype, shape, zero); }
   void access(const View& v, AccessKind kind) override {
     if (v.buffer && v.buffer->kind != BufferKind::kOnChip) env_.access(v, kind);
   }
@@ -459,7 +461,32 @@ class Interpreter {
   Env& env_;
 };
 
-void Interpreter::run_chain_insn(Frame&, int32_t, Env&) { PYPTO_CHECK(false, "no strip chain was emitted"); }
+/// Services of a chain: those of an operation.
+class ChainServices final : public ChainHost {
+ public:
+  explicit ChainServices(Env& env) : env_(env) {}
+  View alloc(DType dtype, std::span<const int64_t> shape, bool zero) override { return alloc_view(dtype, shape, zero); }
+  void access(const View& v) override {
+    if (v.buffer && v.buffer->kind != BufferKind::kOnChip) env_.access(v, AccessKind::kRead);
+  }
+  void warn(const char* id, std::string text) override { env_.warn(id, std::move(text)); }
+
+ private:
+  Env& env_;
+};
+
+void Interpreter::run_chain_insn(Frame& f, int32_t index, Env& env) {
+  const ChainInsn& insn = f.fn->chains[static_cast<size_t>(index)];
+  const View* inputs[kMaxChainOperands];
+  Scalar scalars[kMaxChainOperands];
+  View results[kMaxChainOperands];
+  for (size_t i = 0; i < insn.inputs.size(); ++i) inputs[i] = &v(f, insn.inputs[i].index);
+  for (size_t i = 0; i < insn.scalars.size(); ++i) scalars[i] = s(f, insn.scalars[i].index);
+  ChainServices services(env);
+  run_chain(insn.chain, {inputs, insn.inputs.size()}, {scalars, insn.scalars.size()}, services,
+            {results, insn.outputs.size()});
+  for (size_t i = 0; i < insn.outputs.size(); ++i) v(f, insn.outputs[i].index) = std::move(results[i]);
+}
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 
 #include "core/base/span.h"
 #include "core/ir/ir.h"
+#include "core/vm/kernels/chain.h"
 
 /// The executable form of a program: flat register code per function. Saved, loaded and run without Python.
 namespace pypto::vm {
@@ -134,6 +135,14 @@ struct LanesInsn {
     std::vector<Join> joins;
 };
 
+/// Several element-wise operations run strip by strip (see kernels/chain.h).
+struct ChainInsn {
+  Chain chain;
+  std::vector<Reg> inputs;   ///< view registers, by input value
+  std::vector<Reg> scalars;  ///< scalar registers, by Chain::scalars
+  std::vector<Reg> outputs;  ///< view registers, by Chain::outputs
+};
+
 /// A parameter of a function at run time.
 struct ParamInfo {
     std::string name;
@@ -175,6 +184,7 @@ struct FunctionCode {
     std::vector<CallInsn> calls;
     std::vector<CreateInsn> creates;
     std::vector<LanesInsn> lanes;
+    std::vector<ChainInsn> chains;
     std::vector<Site> sites;
     std::vector<Reg> results;        ///< registers that hold the results at kReturn
     std::vector<int> result_params;  ///< parameter whose storage result k is, or -1

@@ -254,6 +254,28 @@ void fields(Ar& ar, LanesInsn::Join& j) {
   ar.pod(j.site);
 }
 
+template <class Ar>
+void fields(Ar& ar, ChainStep& c) {
+  ar.pod(c.op);
+  ar.pod(c.dtype);
+  ar.pod(c.lhs);
+  ar.pod(c.rhs);
+  ar.pod(c.scalar);
+  ar.pod(c.mode);
+  ar.pod(c.is_tile);
+}
+
+template <class Ar>
+void fields(Ar& ar, ChainInsn& c) {
+  ar.pod(c.chain.inputs);
+  list(ar, c.chain.scalars);
+  list(ar, c.chain.steps);
+  list(ar, c.chain.outputs);
+  list(ar, c.inputs);
+  list(ar, c.scalars);
+  list(ar, c.outputs);
+}
+
 /// Run-time facts of a parameter's type: extents (dynamic ones as -1), element type, where it lives.
 template <class Ar>
 void fields(Ar& ar, ir::TypePtr& t) {
@@ -322,6 +344,7 @@ void fields(Ar& ar, FunctionCode& f) {
   list(ar, f.calls);
   list(ar, f.creates);
   list(ar, f.lanes);
+  list(ar, f.chains);
   list(ar, f.sites);
   list(ar, f.results);
   list(ar, f.result_params);
@@ -489,7 +512,7 @@ struct Bounds {
       case Opcode::kLanes:
         return index(in.a, f.lanes);
       case Opcode::kChain:
-        damaged("an unknown instruction");
+        return index(in.a, f.chains);
     }
     damaged("an unknown instruction");
   }
@@ -523,6 +546,27 @@ struct Bounds {
       for (const auto& j : l.joins) {
         view(j.lane_view);
         view(j.parent_view);
+      }
+    }
+    for (const auto& c : f.chains) {
+      regs(c.inputs);
+      regs(c.scalars);
+      regs(c.outputs);
+      const auto values = c.chain.inputs + static_cast<int32_t>(c.chain.steps.size());
+      if (c.inputs.size() != static_cast<size_t>(c.chain.inputs) || c.scalars.size() != c.chain.scalars.size() ||
+          c.outputs.size() != c.chain.outputs.size()) {
+        damaged("a chain's operands");
+      }
+      int32_t defined = c.chain.inputs;
+      for (const auto& step : c.chain.steps) {
+        if (step.op >= ir::OpId::kCount || step.lhs < 0 || step.lhs >= defined || step.rhs >= defined ||
+            step.scalar >= static_cast<int32_t>(c.scalars.size())) {
+          damaged("a chain's step");
+        }
+        ++defined;
+      }
+      for (const int32_t o : c.chain.outputs) {
+        if (o < c.chain.inputs || o >= values) damaged("a chain's output");
       }
     }
     for (const auto& q : f.params) reg(q.reg);

@@ -15,6 +15,9 @@
 /// its operations give one by one (02 O-311).
 namespace pypto::vm {
 
+/// Most inputs, scalars and outputs of one chain.
+inline constexpr int kMaxChainOperands = 16;
+
 /// One operation of a chain. Values are numbered: inputs first, then the results of the steps in order.
 struct ChainStep {
     ir::OpId op = {};
