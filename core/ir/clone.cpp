@@ -185,6 +185,7 @@ void clone_into(const Function& from, Function& to, Cloner& cloner) {
   to.uses_cube = from.uses_cube;
   to.uses_vector = from.uses_vector;
   to.external_source = from.external_source;
+  to.opaque_kernel = from.opaque_kernel;
   // All variables first, in order, so that ids stay the same.
   for (const auto& v : from.vars) {
     VarPtr copy = to.add_var(v->name, nullptr, v->kind, v->span);
@@ -209,6 +210,7 @@ ModulePtr clone(const Module& m) {
   copy->name = m.name;
   copy->arch = m.arch;
   copy->warnings = m.warnings;
+  copy->codegen_errors = m.codegen_errors;
   copy->baked = m.baked;
   copy->lowered = m.lowered;
   std::unordered_map<const Function*, FunctionPtr> functions;

@@ -533,6 +533,7 @@ void io(A& a, Function& v) {
   io(a, v.uses_cube);
   io(a, v.uses_vector);
   io(a, v.external_source);
+  io(a, v.opaque_kernel);
   if constexpr (A::kReading) {
     for (const auto& p : v.params) {
       if (!p) damaged("an incomplete function");
@@ -572,6 +573,7 @@ void io(A& a, Module& v) {
   io_enum(a, v.arch, Arch::kA5);
   io(a, v.functions);
   io(a, v.warnings);
+  io(a, v.codegen_errors);
   io(a, v.baked);
   io(a, v.lowered);
 }

@@ -388,12 +388,11 @@ void outline(ir::Module& module) {
     }
   }
   for (const auto& f : stage) {
-    if (f->is_sub_worker || f->is_kernel() || f->type == FunctionType::kGroup || !f->external_source.empty()) {
-      result.push_back(f);
-      continue;
-    }
-    if (f->type == FunctionType::kOpaque && !f->is_host() && is_kernel_body(*f)) {
+    if (f->opaque_kernel || (f->type == FunctionType::kOpaque && !f->is_host() && is_kernel_body(*f))) {
       f->type = FunctionType::kInCore;
+      f->opaque_kernel = false;
+    }
+    if (f->is_sub_worker || f->is_kernel() || f->type == FunctionType::kGroup || !f->external_source.empty()) {
       result.push_back(f);
       continue;
     }

@@ -1,15 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/ir/print.h"
 #include "core/passes/passes.h"
+#include "core/passes/tile_products.h"
 
 namespace pypto::passes {
 namespace {
 
 constexpr const char* kOutline = "OutlineScopes";
+constexpr const char* kSimplify = "Simplify";
 constexpr const char* kCollectives = "LowerCollectives";
 constexpr const char* kPlace = "PlaceMemory";
+constexpr const char* kCapacity = "CheckCapacity";
+
+/// Kernels that cannot be generated, one paragraph each (04 CMP-11).
+void raise_codegen_errors(const std::vector<Diagnostic>& errors) {
+  if (errors.empty()) return;
+  Diagnostic d = errors.front();
+  d.cls = ErrorClass::kPartialCodegenError;
+  if (errors.size() > 1) {
+    d.message = std::to_string(errors.size()) + " kernels cannot be generated";
+    for (const auto& e : errors) d.message += "\n\n" + e.message + " (" + e.span.file_line() + ")";
+  }
+  throw Failure(std::move(d));
+}
 
 }  // namespace
 
@@ -22,14 +39,50 @@ LowerResult lower(const ir::Module& module, const PassOptions& options) {
   };
   outline(m);  // regions first: every later stage works on whole kernels
   done(kOutline);
+  simplify(m);  // before code is generated from what is left
+  done(kSimplify);
   lower_collectives(m, options);  // before placement: their tiles count like any others
   done(kCollectives);
   place(m);
   done(kPlace);
   m.lowered = true;
+  result.memory = check_capacity(m, options);
+  done(kCapacity);
+  raise_codegen_errors(m.codegen_errors);
   return result;
 }
 
-std::vector<std::string> pass_names() { return {kOutline, kCollectives, kPlace}; }
+std::vector<std::string> pass_names() { return {kOutline, kSimplify, kCollectives, kPlace, kCapacity}; }
+
+ir::ModulePtr apply_pass(const std::string& name, const ir::Module& module, const PassOptions& options) {
+  ir::ModulePtr copy = ir::clone(module);
+  ir::Module& m = *copy;
+  // Stages of the public factories (04 PKG-8) that have no counterpart here, because the representation is already in
+  // that form or the stage belongs to another one, return the program as it is.
+  static const char* const kIdentity[] = {
+      "inline_functions", "unroll_loops", "ctrl_flow_transform", "convert_to_ssa", "normalize_stmt_structure", "flatten_call_expr",
+      "outline_hierarchy_scopes", "outline_cluster_scopes", "convert_tensor_to_tile_ops", "optimize_orch_tensors",
+      "lower_composite_ops", "flatten_tile_nd_to_2d"};
+  if (name == kOutline || name == "outline_incore_scopes") {
+    outline(m);
+  } else if (name == kSimplify || name == "simplify") {
+    simplify(m);
+  } else if (name == kCollectives) {
+    lower_collectives(m, options);
+  } else if (name == kPlace) {
+    place(m);
+  } else if (name == kCapacity) {
+    m.lowered = true;
+    check_capacity(m, options);
+  } else if (name == "auto_tile_matmul_l0") {
+    tile_products(m, options);
+  } else if (std::none_of(std::begin(kIdentity), std::end(kIdentity), [&](const char* n) { return name == n; })) {
+    std::vector<std::string> known = pass_names();
+    known.insert(known.end(), std::begin(kIdentity), std::end(kIdentity));
+    const std::string near = nearest(name, known);
+    fail(ErrorClass::kValueError, "there is no pass '" + name + "'", {}, near.empty() ? "" : "did you mean '" + near + "'?");
+  }
+  return copy;
+}
 
 }  // namespace pypto::passes
