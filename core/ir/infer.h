@@ -41,6 +41,13 @@ struct OpCallSite {
     Span span;
 };
 
+/// How compile-time parameters appear in `attrs` afterwards: enums, dtypes, bools and codes (cmp_type, cmp_mode,
+/// mask_pattern, pad_value, atomic, op, cmp) as integers; modes that have names (cast and allreduce `mode`, coalesce,
+/// gather_oob, acc_phase, core_type) as strings; `drop_dims` as a list; `value` and `init_value` as an integer for
+/// integer dtypes, else as a float. Parameters that may also be run-time scalars (block_len, event_id) are an attribute
+/// when constant and an argument otherwise. A scalar_cast with attribute `name` checks the range at run time and names
+/// the value so (01 L-18); one without keeps the low bits.
+///
 /// Types an operation: checks kinds, dtypes, ranks, shapes, places and platform (chapter 02, 03 sections 6 and 7),
 /// resolves dispatch (tensor or tile form, scalar forms), normalises scalar operands (02 O-120 - O-123), moves
 /// compile-time parameters into `attrs` (key = parameter name, defaults filled in where the executor needs them) and

@@ -9,8 +9,8 @@ namespace pypto::ir::infer {
 
 /// A mask pattern: every `stride`-th column is selected (02 O-1904).
 struct MaskColumns {
-    int64_t pattern;
-    int64_t stride;
+  int64_t pattern;
+  int64_t stride;
 };
 
 /// Moves the mask pattern argument into the attributes.

@@ -4,8 +4,6 @@
 namespace pypto::ir::infer {
 
 /// Written by the lowering of collectives only; no source spelling.
-ExprPtr type_comm_mark(Typer& t) {
-    return t.nothing();
-}
+ExprPtr type_comm_mark(Typer& t) { return t.nothing(); }
 
 }  // namespace pypto::ir::infer

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The distributed namespace without collectives: queries, windows, signals, remote memory access (03 sections 4 and 6).
+// The distributed namespace without collectives: queries, windows, signals, remote memory access (03 sections
+// 4 and 6).
 #include <algorithm>
 
 #include "core/ir/infer/pld.h"
@@ -7,42 +8,44 @@
 namespace pypto::ir::infer {
 
 void peer_operand(Typer& t, int i) {
-    if (!t.is_scalar(i) || !is_int(t.type(i).dtype) || t.arg(i)->kind == ExprKind::kNone) {
-        t.bad(i, "an integer scalar (a rank of the domain)", "keep peers in integers: (me + 1) % nranks");
+  if (!t.is_scalar(i) || !is_int(t.type(i).dtype) || t.arg(i)->kind == ExprKind::kNone) {
+    t.bad(i, "an integer scalar (a rank of the domain)", "keep peers in integers: (me + 1) % nranks");
+  }
+  if (const auto c = t.constant(i)) {
+    const int64_t n = t.context.domain_size;
+    if (*c < 0 || (n > 0 && *c >= n)) {
+      t.value_error("peer " + std::to_string(*c) + " is outside [0, " +
+                        (n > 0 ? std::to_string(n) : std::string("nranks")) + "), the ranks of the domain",
+                    "wrap it with % nranks; peers are domain-relative");
     }
-    if (const auto c = t.constant(i)) {
-        const int64_t n = t.context.domain_size;
-        if (*c < 0 || (n > 0 && *c >= n)) {
-            t.value_error("peer " + std::to_string(*c) + " is outside [0, " + (n > 0 ? std::to_string(n) : std::string("nranks")) +
-                              "), the ranks of the domain",
-                          "wrap it with % nranks; peers are domain-relative");
-        }
-    }
-    t.index(i);
+  }
+  t.index(i);
 }
 
 void reject_block_scaled(const Typer& t, int i) {
-    const TensorLayout layout = t.type(i).layout;
-    if (layout == TensorLayout::kMxAZZ || layout == TensorLayout::kMxBNN) {
-        t.value_error("argument '" + t.param(i) + "' has a block-scaled (MX) layout, which remote access does not move",
-                      "use an ND window");
-    }
+  const TensorLayout layout = t.type(i).layout;
+  if (layout == TensorLayout::kMxAZZ || layout == TensorLayout::kMxBNN) {
+    t.value_error(
+        "argument '" + t.param(i) + "' has a block-scaled (MX) layout, which remote access does not move",
+        "use an ND window");
+  }
 }
 
-// ------------------------------------------------------------------------------------------------- queries, windows
+// ------------------------------------------------------------------------------------------------- queries,
+// windows
 
 ExprPtr type_world_size(Typer& t) { return t.scalar(DType::kInt64); }
 
 ExprPtr type_get_comm_ctx(Typer& t) {
-    static_cast<void>(t.window(0));
-    return t.result(simple_type(TypeKind::kCommCtx));
+  static_cast<void>(t.window(0));
+  return t.result(simple_type(TypeKind::kCommCtx));
 }
 
 namespace {
 
 ExprPtr rank_query(Typer& t) {
-    if (t.type(0).kind != TypeKind::kCommCtx) t.bad(0, "a CommCtx", "pass pld.get_comm_ctx(window)");
-    return t.scalar(DType::kInt32);
+  if (t.type(0).kind != TypeKind::kCommCtx) t.bad(0, "a CommCtx", "pass pld.get_comm_ctx(window)");
+  return t.scalar(DType::kInt32);
 }
 
 }  // namespace
@@ -51,72 +54,77 @@ ExprPtr type_rank(Typer& t) { return rank_query(t); }
 ExprPtr type_nranks(Typer& t) { return rank_query(t); }
 
 ExprPtr type_alloc_window_buffer(Typer& t) {
-    // The front end names the buffer after its variable and rejects an explicit name= (03 W-2).
-    if (t.has(2)) t.string_attr(2, AttrKey::k_name, "");
-    Dim bytes;
-    DType dtype = DType::kNone;
-    if (t.is_list(0)) {
-        dtype = t.dtype_attr(1, AttrKey::k_dtype);
-        if (dtype == DType::kNone) t.type_error("a shape requires dtype=", "pld.alloc_window_buffer(shape, dtype=pl.FP32)");
-        const auto entries = t.entries(0);
-        if (entries.empty()) t.value_error("shape must be non-empty");
-        Dim cells(1);
-        for (const auto& e : entries) {
-            const ExprPtr simple = simplify(e);
-            if (const auto c = const_int(simple); c && *c <= 0) {
-                t.value_error("all dimensions must be positive, got " + std::to_string(*c));
-            }
-            cells = dim_product(cells, dim_of(simple));
-        }
-        if (dtype_bits(dtype) < 8 && dtype != DType::kBool) {
-            if (cells.is_const() && cells.value * dtype_bits(dtype) % 8 != 0) {
-                t.value_error("shape of " + dim_text(cells) + " elements of " + std::string(dtype_text(dtype)) +
-                              " is no whole number of bytes");
-            }
-            bytes = cells.is_const() ? Dim(cells.value * dtype_bits(dtype) / 8) : Dim();
-        } else {
-            bytes = dim_product(cells, Dim(dtype_bytes(dtype)));
-        }
-    } else {
-        if (t.has(1)) {
-            t.type_error("dtype= is only valid when the first argument is a shape",
-                         "a scalar size counts bytes; pld.alloc_window_buffer([n], dtype=...) counts elements");
-        }
-        t.index(0);
-        if (const auto c = t.constant(0); c && *c <= 0) {
-            t.value_error("all dimensions must be positive: size is " + std::to_string(*c) + " bytes");
-        }
-        bytes = dim_of(t.arg(0));
+  // The front end names the buffer after its variable and rejects an explicit name= (03 W-2).
+  if (t.has(2)) t.string_attr(2, AttrKey::k_name, "");
+  Dim bytes;
+  DType dtype = DType::kNone;
+  if (t.is_list(0)) {
+    dtype = t.dtype_attr(1, AttrKey::k_dtype);
+    if (dtype == DType::kNone)
+      t.type_error("a shape requires dtype=", "pld.alloc_window_buffer(shape, dtype=pl.FP32)");
+    const auto entries = t.entries(0);
+    if (entries.empty()) t.value_error("shape must be non-empty");
+    Dim cells(1);
+    for (const auto& e : entries) {
+      const ExprPtr simple = simplify(e);
+      if (const auto c = const_int(simple); c && *c <= 0) {
+        t.value_error("all dimensions must be positive, got " + std::to_string(*c));
+      }
+      cells = dim_product(cells, dim_of(simple));
     }
-    auto type = std::make_shared<Type>(*simple_type(TypeKind::kPtr));
-    type->dtype = dtype;
-    type->shape = {bytes};
-    type->storage = std::make_shared<Storage>();
-    return t.result(type);
+    if (dtype_bits(dtype) < 8 && dtype != DType::kBool) {
+      if (cells.is_const() && cells.value * dtype_bits(dtype) % 8 != 0) {
+        t.value_error("shape of " + dim_text(cells) + " elements of " + std::string(dtype_text(dtype)) +
+                      " is no whole number of bytes");
+      }
+      bytes = cells.is_const() ? Dim(cells.value * dtype_bits(dtype) / 8) : Dim();
+    } else {
+      bytes = dim_product(cells, Dim(dtype_bytes(dtype)));
+    }
+  } else {
+    if (t.has(1)) {
+      t.type_error("dtype= is only valid when the first argument is a shape",
+                   "a scalar size counts bytes; pld.alloc_window_buffer([n], dtype=...) counts elements");
+    }
+    t.index(0);
+    if (const auto c = t.constant(0); c && *c <= 0) {
+      t.value_error("all dimensions must be positive: size is " + std::to_string(*c) + " bytes");
+    }
+    bytes = dim_of(t.arg(0));
+  }
+  auto type = std::make_shared<Type>(*simple_type(TypeKind::kPtr));
+  type->dtype = dtype;
+  type->shape = {bytes};
+  type->storage = std::make_shared<Storage>();
+  return t.result(type);
 }
 
 ExprPtr type_window(Typer& t) {
-    if (t.type(0).kind != TypeKind::kPtr) {
-        t.bad(0, "a Ptr handle returned by pld.alloc_window_buffer", "pass the value returned by alloc_window_buffer");
-    }
-    const Type buffer = t.type(0);
-    const Shape shape = t.extents(1, -1, 1);
-    if (shape.empty()) t.value_error("argument 'shape' must be non-empty");
-    const DType dtype = t.dtype_attr(2, AttrKey::k_dtype);
-    if (dtype == DType::kNone) t.type_error("requires dtype=", "pld.window(buf, shape, dtype=pl.FP32)");
-    int64_t cells = 1;
-    for (const Dim& d : shape) cells = d.is_const() && cells >= 0 ? cells * d.value : -1;
-    const bool sized = cells >= 0 && !buffer.shape.empty() && buffer.shape[0].is_const();
-    const int64_t needed = cells * (dtype_bits(dtype) < 8 && dtype != DType::kBool ? dtype_bits(dtype) : dtype_bytes(dtype) * 8) / 8;
-    if (sized && needed > buffer.shape[0].value) {
-        t.value_error("the view " + shape_text(shape) + " of " + std::string(dtype_text(dtype)) + " needs " +
-                          std::to_string(needed) + " bytes, the buffer has " + std::to_string(buffer.shape[0].value),
-                      "allocate by shape: pld.alloc_window_buffer(" + shape_text(shape) + ", dtype=pl." +
-                          dtype_info(dtype).member + "); the scalar form counts bytes");
-    }
-    auto type = std::make_shared<Type>(*tensor_type(shape, dtype, TensorPlace::kWindow));
-    type->storage = buffer.storage ? buffer.storage : std::make_shared<Storage>();
-    return t.result(type);
+  if (t.type(0).kind != TypeKind::kPtr) {
+    t.bad(0, "a Ptr handle returned by pld.alloc_window_buffer",
+          "pass the value returned by alloc_window_buffer");
+  }
+  const Type buffer = t.type(0);
+  const Shape shape = t.extents(1, -1, 1);
+  if (shape.empty()) t.value_error("argument 'shape' must be non-empty");
+  const DType dtype = t.dtype_attr(2, AttrKey::k_dtype);
+  if (dtype == DType::kNone) t.type_error("requires dtype=", "pld.window(buf, shape, dtype=pl.FP32)");
+  int64_t cells = 1;
+  for (const Dim& d : shape) cells = d.is_const() && cells >= 0 ? cells * d.value : -1;
+  const bool sized = cells >= 0 && !buffer.shape.empty() && buffer.shape[0].is_const();
+  const int64_t needed =
+      cells * (dtype_bits(dtype) < 8 && dtype != DType::kBool ? dtype_bits(dtype) : dtype_bytes(dtype) * 8) /
+      8;
+  if (sized && needed > buffer.shape[0].value) {
+    t.value_error("the view " + shape_text(shape) + " of " + std::string(dtype_text(dtype)) + " needs " +
+                      std::to_string(needed) + " bytes, the buffer has " +
+                      std::to_string(buffer.shape[0].value),
+                  "allocate by shape: pld.alloc_window_buffer(" + shape_text(shape) + ", dtype=pl." +
+                      dtype_info(dtype).member + "); the scalar form counts bytes");
+  }
+  auto type = std::make_shared<Type>(*tensor_type(shape, dtype, TensorPlace::kWindow));
+  type->storage = buffer.storage ? buffer.storage : std::make_shared<Storage>();
+  return t.result(type);
 }
 
 // ------------------------------------------------------------------------------------------------- signals
@@ -125,326 +133,344 @@ namespace {
 
 /// Signal operand and its cell (03 O-20).
 void signal_cell(Typer& t, int window, int offsets) {
-    const Type& s = t.window(window);
-    if (s.dtype != DType::kInt32) {
-        t.type_error("argument '" + t.param(window) + "' must be an INT32 DistributedTensor, got dtype " +
-                         std::string(dtype_text(s.dtype)),
-                     "allocate the signal as INT32");
+  const Type& s = t.window(window);
+  if (s.dtype != DType::kInt32) {
+    t.type_error("argument '" + t.param(window) + "' must be an INT32 DistributedTensor, got dtype " +
+                     std::string(dtype_text(s.dtype)),
+                 "allocate the signal as INT32");
+  }
+  if (s.rank() < 1) t.value_error("argument '" + t.param(window) + "' must have rank 1 or more");
+  const auto cell = t.entries(offsets, s.rank());
+  for (size_t k = 0; k < cell.size(); ++k) {
+    const auto c = const_int(simplify(cell[k]));
+    if (c && (*c < 0 || (s.shape[k].is_const() && *c >= s.shape[k].value))) {
+      t.value_error("cell index " + std::to_string(*c) + " on dimension " + std::to_string(k) + " of '" +
+                    t.param(window) + "' is out of range [0, " + dim_text(s.shape[k]) + ")");
     }
-    if (s.rank() < 1) t.value_error("argument '" + t.param(window) + "' must have rank 1 or more");
-    const auto cell = t.entries(offsets, s.rank());
-    for (size_t k = 0; k < cell.size(); ++k) {
-        const auto c = const_int(simplify(cell[k]));
-        if (c && (*c < 0 || (s.shape[k].is_const() && *c >= s.shape[k].value))) {
-            t.value_error("cell index " + std::to_string(*c) + " on dimension " + std::to_string(k) + " of '" + t.param(window) +
-                          "' is out of range [0, " + dim_text(s.shape[k]) + ")");
-        }
-    }
+  }
 }
 
 void require_op(const Typer& t, int i, const char* what) {
-    if (!t.has(i)) t.type_error(std::string("missing required argument '") + what + "'");
+  if (!t.has(i)) t.type_error(std::string("missing required argument '") + what + "'");
 }
 
 ExprPtr wait_condition(Typer& t) {
-    signal_cell(t, 0, 1);
-    t.integer_as(2, DType::kInt32);
-    require_op(t, 3, "cmp");
-    t.enum_attr(3, AttrKey::k_cmp, "WaitCmp", 0, 2);
-    return t.nothing();
+  signal_cell(t, 0, 1);
+  t.integer_as(2, DType::kInt32);
+  require_op(t, 3, "cmp");
+  t.enum_attr(3, AttrKey::k_cmp, "WaitCmp", 0, 2);
+  return t.nothing();
 }
 
 }  // namespace
 
 ExprPtr type_notify(Typer& t) {
-    signal_cell(t, 0, 2);
-    peer_operand(t, 1);
-    t.integer_as(3, DType::kInt32);
-    require_op(t, 4, "op");
-    t.enum_attr(4, AttrKey::k_op, "NotifyOp", 0, 2);
-    if (t.type(0).storage) t.type(0).storage->written = true;
-    return t.nothing();
+  signal_cell(t, 0, 2);
+  peer_operand(t, 1);
+  t.integer_as(3, DType::kInt32);
+  require_op(t, 4, "op");
+  t.enum_attr(4, AttrKey::k_op, "NotifyOp", 0, 2);
+  if (t.type(0).storage) t.type(0).storage->written = true;
+  return t.nothing();
 }
 
 ExprPtr type_wait(Typer& t) { return wait_condition(t); }
 
 ExprPtr type_defer_wait(Typer& t) {
-    const ExprPtr expected = t.arg(2);
-    const bool whole = t.arg(0)->kind == ExprKind::kVar;
-    const ExprPtr result = wait_condition(t);
-    if (!whole) {
-        t.value_error("signal must be directly an INT32 window parameter, not a slice, alias or reshape (clause d)",
-                      "pass the parameter itself and address the cell with offsets");
-    }
-    if (t.attrs.get_int(AttrKey::k_cmp) != static_cast<int64_t>(WaitCmp::kGe)) {
-        t.value_error("cmp must be pld.WaitCmp.Ge (clause e)");
-    }
-    if (const auto c = const_int(expected); c && (*c < 0 || *c > INT32_MAX)) {
-        t.value_error("expected must be in [0, 2**31 - 1], got " + std::to_string(*c) + " (clause e)");
-    }
-    return result;
+  const ExprPtr expected = t.arg(2);
+  const bool whole = t.arg(0)->kind == ExprKind::kVar;
+  const ExprPtr result = wait_condition(t);
+  if (!whole) {
+    t.value_error(
+        "signal must be directly an INT32 window parameter, not a slice, alias or reshape (clause d)",
+        "pass the parameter itself and address the cell with offsets");
+  }
+  if (t.attrs.get_int(AttrKey::k_cmp) != static_cast<int64_t>(WaitCmp::kGe)) {
+    t.value_error("cmp must be pld.WaitCmp.Ge (clause e)");
+  }
+  if (const auto c = const_int(expected); c && (*c < 0 || *c > INT32_MAX)) {
+    t.value_error("expected must be in [0, 2**31 - 1], got " + std::to_string(*c) + " (clause e)");
+  }
+  return result;
 }
 
-// ------------------------------------------------------------------------------------------------- tile-level RMA
+// -------------------------------------------------------------------------------------------------
+// tile-level RMA
 
 ExprPtr type_remote_load(Typer& t) {
-    if (!t.has(0) || !t.type(0).is_window()) {
-        t.type_error("expects a DistributedTensor target, got " + t.got(0),
-                     "annotate the parameter with pld.DistributedTensor[...]; a local tensor is read with pl.load");
-    }
-    t.level = OperandLevel::kTile;
-    const Type& w = t.type(0);
-    reject_block_scaled(t, 0);
-    if (w.rank() < 1) t.value_error("argument 'target' must have rank 1 or more");
-    peer_operand(t, 1);
-    const auto offsets = t.entries(2, w.rank());
-    const Shape shape = t.static_extents(3, w.rank());
-    Shape want = shape;
-    if (t.has(4)) {
-        want = t.extents(4, w.rank(), 0);
-        for (size_t k = 0; k < want.size(); ++k) {
-            if (want[k].is_const() && want[k].value > shape[k].value) {
-                t.value_error("valid extent " + dim_text(want[k]) + " on dimension " + std::to_string(k) +
-                              " exceeds the shape entry " + dim_text(shape[k]));
-            }
-        }
-    }
-    Shape valid = want;
-    const Shape source = valid_of(w);
+  if (!t.has(0) || !t.type(0).is_window()) {
+    t.type_error(
+        "expects a DistributedTensor target, got " + t.got(0),
+        "annotate the parameter with pld.DistributedTensor[...]; a local tensor is read with pl.load");
+  }
+  t.level = OperandLevel::kTile;
+  const Type& w = t.type(0);
+  reject_block_scaled(t, 0);
+  if (w.rank() < 1) t.value_error("argument 'target' must have rank 1 or more");
+  peer_operand(t, 1);
+  const auto offsets = t.entries(2, w.rank());
+  const Shape shape = t.static_extents(3, w.rank());
+  Shape want = shape;
+  if (t.has(4)) {
+    want = t.extents(4, w.rank(), 0);
     for (size_t k = 0; k < want.size(); ++k) {
-        const auto at = const_int(simplify(offsets[k]));
-        if (at && *at < 0) {
-            t.value_error("offset " + std::to_string(*at) + " on dimension " + std::to_string(k) + " must be non-negative");
-        }
-        const auto over = fold_sum(offsets[k], want[k], w.shape[k]);
-        if (over && *over > 0) {
-            t.value_error("reads past the end of dimension " + std::to_string(k) + ": offset " + dim_text(dim_of(offsets[k])) +
-                              " + extent " + dim_text(want[k]) + " exceeds " + dim_text(w.shape[k]),
-                          "shrink the shape, or give valid_shape for the part that exists");
-        }
-        if (!want[k].is_const()) valid[k] = provably_equal(want[k], shape[k]) ? shape[k] : Dim();
-        if (!w.valid.empty() && !provably_equal(source[k], w.shape[k])) {
-            const bool known = at && source[k].is_const() && want[k].is_const();
-            valid[k] = known ? Dim(std::min(want[k].value, std::max<int64_t>(source[k].value - *at, 0))) : Dim();
-        }
+      if (want[k].is_const() && want[k].value > shape[k].value) {
+        t.value_error("valid extent " + dim_text(want[k]) + " on dimension " + std::to_string(k) +
+                      " exceeds the shape entry " + dim_text(shape[k]));
+      }
     }
-    return t.tile_value(shape, w.dtype, MemorySpace::kVec, valid);
+  }
+  Shape valid = want;
+  const Shape source = valid_of(w);
+  for (size_t k = 0; k < want.size(); ++k) {
+    const auto at = const_int(simplify(offsets[k]));
+    if (at && *at < 0) {
+      t.value_error("offset " + std::to_string(*at) + " on dimension " + std::to_string(k) +
+                    " must be non-negative");
+    }
+    const auto over = fold_sum(offsets[k], want[k], w.shape[k]);
+    if (over && *over > 0) {
+      t.value_error("reads past the end of dimension " + std::to_string(k) + ": offset " +
+                        dim_text(dim_of(offsets[k])) + " + extent " + dim_text(want[k]) + " exceeds " +
+                        dim_text(w.shape[k]),
+                    "shrink the shape, or give valid_shape for the part that exists");
+    }
+    if (!want[k].is_const()) valid[k] = provably_equal(want[k], shape[k]) ? shape[k] : Dim();
+    if (!w.valid.empty() && !provably_equal(source[k], w.shape[k])) {
+      const bool known = at && source[k].is_const() && want[k].is_const();
+      valid[k] = known ? Dim(std::min(want[k].value, std::max<int64_t>(source[k].value - *at, 0))) : Dim();
+    }
+  }
+  return t.tile_value(shape, w.dtype, MemorySpace::kVec, valid);
 }
 
 namespace {
 
 /// The 2-D region of a remote store: source extents against the two inner dimensions (03 O-35).
 ExprPtr remote_store(Typer& t) {
-    const Type& source = t.type(0);
-    const Type& target = t.window(1);
-    reject_block_scaled(t, 1);
-    peer_operand(t, 2);
-    if (target.rank() < 2) t.value_error("argument 'target' must have rank 2 or more, got " + shape_text(target.shape));
-    const auto offsets = t.entries(3, target.rank());
-    Shape extents = valid_of(source);
-    for (size_t k = 0; k + 2 < source.shape.size(); ++k) {
-        if (provably_differ(source.shape[k], Dim(1))) {
-            t.value_error("argument '" + t.param(0) + "' must have 2 dimensions, or more with leading extents 1, got " +
-                              shape_text(source.shape),
-                          "reshape it first");
-        }
+  const Type& source = t.type(0);
+  const Type& target = t.window(1);
+  reject_block_scaled(t, 1);
+  peer_operand(t, 2);
+  if (target.rank() < 2)
+    t.value_error("argument 'target' must have rank 2 or more, got " + shape_text(target.shape));
+  const auto offsets = t.entries(3, target.rank());
+  Shape extents = valid_of(source);
+  for (size_t k = 0; k + 2 < source.shape.size(); ++k) {
+    if (provably_differ(source.shape[k], Dim(1))) {
+      t.value_error("argument '" + t.param(0) +
+                        "' must have 2 dimensions, or more with leading extents 1, got " +
+                        shape_text(source.shape),
+                    "reshape it first");
     }
-    if (source.rank() < 2) {
-        t.value_error("argument '" + t.param(0) + "' must have 2 dimensions, got " + shape_text(source.shape),
-                      "reshape it to [1, n]");
+  }
+  if (source.rank() < 2) {
+    t.value_error("argument '" + t.param(0) + "' must have 2 dimensions, got " + shape_text(source.shape),
+                  "reshape it to [1, n]");
+  }
+  extents.erase(extents.begin(), extents.end() - 2);
+  // A product held in FP32 keeps its declared dtype here: the store converts it (02 O-1802).
+  if (!same_dtype(source.dtype, target.dtype)) {
+    t.type_error(
+        "'" + t.param(0) + "' has dtype " + std::string(dtype_text(source.dtype)) +
+            ", the window has dtype " + std::string(dtype_text(target.dtype)) + "; they must be equal",
+        "cast on chip first: pl.cast(value, pl." + std::string(dtype_info(target.dtype).member) + ")");
+  }
+  t.atomic_attr(4, target.dtype);
+  const size_t lead = target.shape.size() - 2;
+  for (size_t k = 0; k < offsets.size(); ++k) {
+    const auto at = const_int(simplify(offsets[k]));
+    if (at && *at < 0) {
+      t.value_error("offset " + std::to_string(*at) + " on dimension " + std::to_string(k) +
+                    " must be non-negative");
     }
-    extents.erase(extents.begin(), extents.end() - 2);
-    // A product held in FP32 keeps its declared dtype here: the store converts it (02 O-1802).
-    if (!same_dtype(source.dtype, target.dtype)) {
-        t.type_error("'" + t.param(0) + "' has dtype " + std::string(dtype_text(source.dtype)) + ", the window has dtype " +
-                         std::string(dtype_text(target.dtype)) + "; they must be equal",
-                     "cast on chip first: pl.cast(value, pl." + std::string(dtype_info(target.dtype).member) + ")");
+    const Dim extent = k < lead ? Dim(1) : extents[k - lead];
+    const auto over = fold_sum(offsets[k], extent, target.shape[k]);
+    if (over && *over > 0) {
+      t.value_error("push exceeds the peer's target region in dimension " + std::to_string(k) + ": offset " +
+                        dim_text(dim_of(offsets[k])) + " + extent " + dim_text(extent) + " exceeds " +
+                        dim_text(target.shape[k]),
+                    "move the offset, or push a smaller value");
     }
-    t.atomic_attr(4, target.dtype);
-    const size_t lead = target.shape.size() - 2;
-    for (size_t k = 0; k < offsets.size(); ++k) {
-        const auto at = const_int(simplify(offsets[k]));
-        if (at && *at < 0) {
-            t.value_error("offset " + std::to_string(*at) + " on dimension " + std::to_string(k) + " must be non-negative");
-        }
-        const Dim extent = k < lead ? Dim(1) : extents[k - lead];
-        const auto over = fold_sum(offsets[k], extent, target.shape[k]);
-        if (over && *over > 0) {
-            t.value_error("push exceeds the peer's target region in dimension " + std::to_string(k) + ": offset " +
-                              dim_text(dim_of(offsets[k])) + " + extent " + dim_text(extent) + " exceeds " +
-                              dim_text(target.shape[k]),
-                          "move the offset, or push a smaller value");
-        }
-    }
-    if (target.storage) target.storage->written = true;
-    return t.nothing();
+  }
+  if (target.storage) target.storage->written = true;
+  return t.nothing();
 }
 
 }  // namespace
 
 ExprPtr type_remote_store(Typer& t) {
-    if (t.is_tensor(0)) {
-        if (t.form == kFormPld) {
-            t.row = &op_row(OpId::k_tensor_remote_store);
-            return type_tensor_remote_store(t);
-        }
-        t.bad(0, "a Tile; pld.tensor.remote_store takes tensor values", "use pld.tensor.remote_store");
+  if (t.is_tensor(0)) {
+    if (t.form == kFormPld) {
+      t.row = &op_row(OpId::k_tensor_remote_store);
+      return type_tensor_remote_store(t);
     }
-    t.tile_only({0});
-    const MemorySpace space = t.type(0).space;
-    if (space != MemorySpace::kVec && space != MemorySpace::kAcc && space != MemorySpace::kUnset) {
-        t.value_error(std::string("a ") + space_name(space) + " tile cannot be pushed; the source is in Vec or Acc",
-                      "pl.move it to Vec first");
-    }
-    return remote_store(t);
+    t.bad(0, "a Tile; pld.tensor.remote_store takes tensor values", "use pld.tensor.remote_store");
+  }
+  t.tile_only({0});
+  const MemorySpace space = t.type(0).space;
+  if (space != MemorySpace::kVec && space != MemorySpace::kAcc && space != MemorySpace::kUnset) {
+    t.value_error(
+        std::string("a ") + space_name(space) + " tile cannot be pushed; the source is in Vec or Acc",
+        "pl.move it to Vec first");
+  }
+  return remote_store(t);
 }
 
 ExprPtr type_tensor_remote_store(Typer& t) {
-    if (t.is_tile(0)) t.bad(0, "a Tensor; pld.tile.remote_store takes tiles", "use pld.tile.remote_store");
-    t.tensor_only({0});
-    return remote_store(t);
+  if (t.is_tile(0)) t.bad(0, "a Tensor; pld.tile.remote_store takes tiles", "use pld.tile.remote_store");
+  t.tensor_only({0});
+  return remote_store(t);
 }
 
-// ------------------------------------------------------------------------------------------------- put and get
+// ------------------------------------------------------------------------------------------------- put and
+// get
 
 namespace {
 
 /// Positions of the parameters of the four rows.
 struct Transfer {
-    int dst_offsets, src_offsets, shape, atomic;
+  int dst_offsets, src_offsets, shape, atomic;
 };
 
 /// Bounds of one side's region (03 O-55).
 void check_region(Typer& t, int operand, int list, const char* side, const Shape& extents) {
-    const Type& x = t.type(operand);
-    const auto offsets = t.entries(list, x.rank());
-    for (size_t k = 0; k < offsets.size(); ++k) {
-        const auto at = const_int(simplify(offsets[k]));
-        if (at && *at < 0) {
-            t.value_error(std::string(side) + "_offsets dimension " + std::to_string(k) + " must be non-negative, got " +
-                          std::to_string(*at));
-        }
-        const auto over = fold_sum(offsets[k], extents[k], x.shape[k]);
-        if (over && *over > 0) {
-            t.value_error(std::string(side) + " subregion dimension " + std::to_string(k) + " exceeds " + side + " shape: offset " +
-                          dim_text(dim_of(offsets[k])) + " + extent " + dim_text(extents[k]) + " > " + dim_text(x.shape[k]));
-        }
+  const Type& x = t.type(operand);
+  const auto offsets = t.entries(list, x.rank());
+  for (size_t k = 0; k < offsets.size(); ++k) {
+    const auto at = const_int(simplify(offsets[k]));
+    if (at && *at < 0) {
+      t.value_error(std::string(side) + "_offsets dimension " + std::to_string(k) +
+                    " must be non-negative, got " + std::to_string(*at));
     }
+    const auto over = fold_sum(offsets[k], extents[k], x.shape[k]);
+    if (over && *over > 0) {
+      t.value_error(std::string(side) + " subregion dimension " + std::to_string(k) + " exceeds " + side +
+                    " shape: offset " + dim_text(dim_of(offsets[k])) + " + extent " + dim_text(extents[k]) +
+                    " > " + dim_text(x.shape[k]));
+    }
+  }
 }
 
 /// Operands of put and get; returns the extents that move.
 Shape transfer(Typer& t, bool put, const Transfer& at) {
-    const int remote = put ? 0 : 2;
-    const int local = put ? 2 : 0;
-    const char* remote_name = put ? "dst" : "src";
-    if (!t.has(remote) || !t.type(remote).is_window()) {
-        t.type_error(std::string("expects a DistributedTensor ") + remote_name + ", got " + t.got(remote),
-                     std::string("the ") + (put ? "written" : "read") + " side is a peer's slice of a window");
+  const int remote = put ? 0 : 2;
+  const int local = put ? 2 : 0;
+  const char* remote_name = put ? "dst" : "src";
+  if (!t.has(remote) || !t.type(remote).is_window()) {
+    t.type_error(std::string("expects a DistributedTensor ") + remote_name + ", got " + t.got(remote),
+                 std::string("the ") + (put ? "written" : "read") + " side is a peer's slice of a window");
+  }
+  if (t.is_tile(local)) {
+    t.bad(local, "a Tensor in global memory or a DistributedTensor",
+          put ? "push a Tile with pld.tile.remote_store" : "read into a Tile with pld.tile.remote_load");
+  }
+  static_cast<void>(t.global(local));
+  reject_block_scaled(t, 0);
+  reject_block_scaled(t, 2);
+  peer_operand(t, 1);
+  const Type& dst = t.type(0);
+  const Type& src = t.type(2);
+  if (!same_dtype(dst.dtype, src.dtype)) {
+    t.type_error("dst and src must have the same element type, got " + std::string(dtype_text(dst.dtype)) +
+                     " and " + std::string(dtype_text(src.dtype)),
+                 "cast on chip first");
+  }
+  if (at.atomic >= 0) t.atomic_attr(at.atomic, dst.dtype);
+  if (dst.storage) dst.storage->written = true;
+  const int given = t.has(at.dst_offsets) + t.has(at.src_offsets) + t.has(at.shape);
+  if (given == 0) {
+    if (!same_static_shape(dst.shape, src.shape)) {
+      t.value_error("dst and src must have the same shape, got " + shape_text(dst.shape) + " and " +
+                        shape_text(src.shape),
+                    "give dst_offsets, src_offsets and shape to move a region");
     }
-    if (t.is_tile(local)) {
-        t.bad(local, "a Tensor in global memory or a DistributedTensor",
-              put ? "push a Tile with pld.tile.remote_store" : "read into a Tile with pld.tile.remote_load");
+    Shape moved = dst.shape;
+    for (size_t k = 0; k < moved.size(); ++k) {
+      if (!moved[k].is_const()) moved[k] = src.shape[k];
     }
-    static_cast<void>(t.global(local));
-    reject_block_scaled(t, 0);
-    reject_block_scaled(t, 2);
-    peer_operand(t, 1);
-    const Type& dst = t.type(0);
-    const Type& src = t.type(2);
-    if (!same_dtype(dst.dtype, src.dtype)) {
-        t.type_error("dst and src must have the same element type, got " + std::string(dtype_text(dst.dtype)) + " and " +
-                         std::string(dtype_text(src.dtype)),
-                     "cast on chip first");
-    }
-    if (at.atomic >= 0) t.atomic_attr(at.atomic, dst.dtype);
-    if (dst.storage) dst.storage->written = true;
-    const int given = t.has(at.dst_offsets) + t.has(at.src_offsets) + t.has(at.shape);
-    if (given == 0) {
-        if (!same_static_shape(dst.shape, src.shape)) {
-            t.value_error("dst and src must have the same shape, got " + shape_text(dst.shape) + " and " + shape_text(src.shape),
-                          "give dst_offsets, src_offsets and shape to move a region");
-        }
-        Shape moved = dst.shape;
-        for (size_t k = 0; k < moved.size(); ++k) {
-            if (!moved[k].is_const()) moved[k] = src.shape[k];
-        }
-        return moved;
-    }
-    if (given != 3) {
-        t.value_error("dst_offsets, src_offsets and shape must be provided together", "give all three or none");
-    }
-    if (dst.rank() != src.rank()) {
-        t.value_error("dst and src must have equal ranks, got " + shape_text(dst.shape) + " and " + shape_text(src.shape));
-    }
-    const Shape extents = t.extents(at.shape, dst.rank(), 0);
-    check_region(t, 0, at.dst_offsets, "dst", extents);
-    check_region(t, 2, at.src_offsets, "src", extents);
-    return extents;
+    return moved;
+  }
+  if (given != 3) {
+    t.value_error("dst_offsets, src_offsets and shape must be provided together", "give all three or none");
+  }
+  if (dst.rank() != src.rank()) {
+    t.value_error("dst and src must have equal ranks, got " + shape_text(dst.shape) + " and " +
+                  shape_text(src.shape));
+  }
+  const Shape extents = t.extents(at.shape, dst.rank(), 0);
+  check_region(t, 0, at.dst_offsets, "dst", extents);
+  check_region(t, 2, at.src_offsets, "src", extents);
+  return extents;
 }
 
 int64_t chunk(Typer& t, int i, AttrKey key) {
-    const int64_t v = t.int_attr(i, key, 0);
-    if (v < 0) t.value_error("argument '" + std::string(attr_name(key)) + "' must be non-negative, got " + std::to_string(v));
-    return v;
+  const int64_t v = t.int_attr(i, key, 0);
+  if (v < 0)
+    t.value_error("argument '" + std::string(attr_name(key)) + "' must be non-negative, got " +
+                  std::to_string(v));
+  return v;
 }
 
 /// chunk_rows, chunk_cols, pipeline (03 O-58).
 void staging(Typer& t, int first, const Shape& extents) {
-    const int64_t rows = chunk(t, first, AttrKey::k_chunk_rows);
-    const int64_t cols = chunk(t, first + 1, AttrKey::k_chunk_cols);
-    const bool pipeline = t.bool_attr(first + 2, AttrKey::k_pipeline);
-    bool dynamic_rows = false;
-    for (size_t k = 0; k + 1 < extents.size(); ++k) dynamic_rows = dynamic_rows || !extents[k].is_const();
-    if (dynamic_rows && rows == 0) {
-        t.value_error("a dynamic leading transfer dim needs a static chunk_rows (extents " + shape_text(extents) + ")",
-                      "chunk_rows=<rows per piece>");
-    }
-    if (!extents.empty() && !extents.back().is_const() && cols == 0) {
-        t.value_error("a dynamic last transfer dim needs a static chunk_cols (extents " + shape_text(extents) + ")",
-                      "chunk_cols=<columns per piece>");
-    }
-    if (pipeline && (rows == 0 || cols == 0)) {
-        t.value_error("pipeline=True requires both chunk_rows>0 and chunk_cols>0, got " + std::to_string(rows) + " and " +
-                      std::to_string(cols));
-    }
+  const int64_t rows = chunk(t, first, AttrKey::k_chunk_rows);
+  const int64_t cols = chunk(t, first + 1, AttrKey::k_chunk_cols);
+  const bool pipeline = t.bool_attr(first + 2, AttrKey::k_pipeline);
+  bool dynamic_rows = false;
+  for (size_t k = 0; k + 1 < extents.size(); ++k) dynamic_rows = dynamic_rows || !extents[k].is_const();
+  if (dynamic_rows && rows == 0) {
+    t.value_error(
+        "a dynamic leading transfer dim needs a static chunk_rows (extents " + shape_text(extents) + ")",
+        "chunk_rows=<rows per piece>");
+  }
+  if (!extents.empty() && !extents.back().is_const() && cols == 0) {
+    t.value_error(
+        "a dynamic last transfer dim needs a static chunk_cols (extents " + shape_text(extents) + ")",
+        "chunk_cols=<columns per piece>");
+  }
+  if (pipeline && (rows == 0 || cols == 0)) {
+    t.value_error("pipeline=True requires both chunk_rows>0 and chunk_cols>0, got " + std::to_string(rows) +
+                  " and " + std::to_string(cols));
+  }
 }
 
 /// Staging tiles of the printed forms (03 O-70).
 void staged_form(Typer& t) {
-    if (t.has(4) && t.is_list(4)) {
-        // A list in the place of stage2 is dst_offsets; what follows moves one place on.
-        t.args.insert(t.args.begin() + 4, nullptr);
-        t.args.resize(op_params(*t.row, kFormFlat).size());
-    }
-    static_cast<void>(t.tile(3));
-    t.require_same_dtype(0, 3);
-    if (t.has(4)) static_cast<void>(t.tile(4));
+  if (t.has(4) && t.is_list(4)) {
+    // A list in the place of stage2 is dst_offsets; what follows moves one place on.
+    t.args.insert(t.args.begin() + 4, nullptr);
+    t.args.resize(op_params(*t.row, kFormFlat).size());
+  }
+  static_cast<void>(t.tile(3));
+  t.require_same_dtype(0, 3);
+  if (t.has(4)) static_cast<void>(t.tile(4));
 }
 
 }  // namespace
 
 ExprPtr type_put(Typer& t) {
-    const Shape extents = transfer(t, true, {3, 4, 5, 6});
-    staging(t, 7, extents);
-    return t.nothing();
+  const Shape extents = transfer(t, true, {3, 4, 5, 6});
+  staging(t, 7, extents);
+  return t.nothing();
 }
 
 ExprPtr type_get(Typer& t) {
-    const Shape extents = transfer(t, false, {3, 4, 5, -1});
-    staging(t, 6, extents);
-    return t.nothing();
+  const Shape extents = transfer(t, false, {3, 4, 5, -1});
+  staging(t, 6, extents);
+  return t.nothing();
 }
 
 ExprPtr type_tile_put(Typer& t) {
-    staged_form(t);
-    transfer(t, true, {5, 6, 7, 8});
-    return t.nothing();
+  staged_form(t);
+  transfer(t, true, {5, 6, 7, 8});
+  return t.nothing();
 }
 
 ExprPtr type_tile_get(Typer& t) {
-    staged_form(t);
-    transfer(t, false, {5, 6, 7, -1});
-    return t.nothing();
+  staged_form(t);
+  transfer(t, false, {5, 6, 7, -1});
+  return t.nothing();
 }
 
 }  // namespace pypto::ir::infer
