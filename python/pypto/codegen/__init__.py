@@ -4,6 +4,6 @@
 from __future__ import annotations
 
 from pypto.backend.pto_backend import PartialCodegenError, generate
-from pypto.debug.torch_codegen import torch_codegen
+from pypto.debug import torch_codegen
 
 __all__ = ["PartialCodegenError", "generate", "torch_codegen"]
