@@ -27,6 +27,8 @@ struct ChainStep {
     int32_t scalar = -1;         ///< index of Chain::scalars that is parameter 1, or -1
     CastMode mode = CastMode::kRound;  ///< `cast` only
     bool is_tile = true;
+
+    bool operator==(const ChainStep&) const = default;
 };
 
 struct Chain {
