@@ -307,6 +307,63 @@ void pack_panel(const E* b, int64_t row, int64_t col, int64_t k, int64_t cols, f
     }
 }
 
+#if HWY_TARGET != HWY_SCALAR
+using D4 = hn::FixedTag<float, 4>;
+using V4 = hn::VFromD<D4>;
+
+HWY_INLINE V4 fused_four(V4 a, V4 b, V4 c) {
+#if HWY_NATIVE_FMA
+    return hn::MulAdd(a, b, c);
+#else
+    return fused(a, b, c);  // vectors have four lanes
+#endif
+}
+
+/// One row of A times kGroups * 4 columns of contiguous k, without packing: 4 x 4 blocks are turned in registers.
+template <class E, int kGroups>
+void row_times_columns(const float* a, const E* b, int64_t col, int64_t k, float* c, bool from_zero) {
+    const D4 d;
+    const hn::Repartition<uint64_t, D4> d64;
+    V4 sum[kGroups];
+    for (int g = 0; g < kGroups; ++g) sum[g] = from_zero ? hn::Zero(d) : hn::LoadU(d, c + 4 * g);
+    int64_t p = 0;
+    for (; p + 4 <= k; p += 4) {
+        const V4 x0 = hn::Set(d, a[p]), x1 = hn::Set(d, a[p + 1]), x2 = hn::Set(d, a[p + 2]), x3 = hn::Set(d, a[p + 3]);
+        PYPTO_UNROLL
+        for (int g = 0; g < kGroups; ++g) {
+            const E* at = b + 4 * g * col + p;
+            const V4 r0 = load_lanes(d, at), r1 = load_lanes(d, at + col);
+            const V4 r2 = load_lanes(d, at + 2 * col), r3 = load_lanes(d, at + 3 * col);
+            const auto low01 = hn::BitCast(d64, hn::InterleaveLower(d, r0, r1));
+            const auto low23 = hn::BitCast(d64, hn::InterleaveLower(d, r2, r3));
+            const auto high01 = hn::BitCast(d64, hn::InterleaveUpper(d, r0, r1));
+            const auto high23 = hn::BitCast(d64, hn::InterleaveUpper(d, r2, r3));
+            sum[g] = fused_four(x0, hn::BitCast(d, hn::InterleaveLower(d64, low01, low23)), sum[g]);
+            sum[g] = fused_four(x1, hn::BitCast(d, hn::InterleaveUpper(d64, low01, low23)), sum[g]);
+            sum[g] = fused_four(x2, hn::BitCast(d, hn::InterleaveLower(d64, high01, high23)), sum[g]);
+            sum[g] = fused_four(x3, hn::BitCast(d, hn::InterleaveUpper(d64, high01, high23)), sum[g]);
+        }
+    }
+    for (int g = 0; g < kGroups; ++g) hn::StoreU(sum[g], d, c + 4 * g);
+    for (; p < k; ++p) {
+        for (int j = 0; j < 4 * kGroups; ++j) c[j] = std::fma(a[p], compute_value(b[j * col + p]), c[j]);
+    }
+}
+
+/// One row of A, contiguous, times n columns of contiguous k.
+template <class E>
+void row_product(const float* a, const E* b, int64_t col, int64_t k, int64_t n, float* c, bool from_zero) {
+    int64_t j = 0;
+    for (; j + 16 <= n; j += 16) row_times_columns<E, 4>(a, b + j * col, col, k, c + j, from_zero);
+    for (; j + 4 <= n; j += 4) row_times_columns<E, 1>(a, b + j * col, col, k, c + j, from_zero);
+    for (; j < n; ++j) {
+        float sum = from_zero ? 0.0f : c[j];
+        for (int64_t p = 0; p < k; ++p) sum = std::fma(a[p], compute_value(b[j * col + p]), sum);
+        c[j] = sum;
+    }
+}
+#endif
+
 /// A block of A as FP32 whose fast axis is contiguous; element (r, p) lands at r * out_row + p * out_col.
 template <class E>
 void widen_block(const E* a, int64_t row, int64_t col, int64_t m, int64_t k, float* out, int64_t out_row,

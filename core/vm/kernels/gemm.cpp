@@ -91,8 +91,36 @@ BlockOfA block_of_a(const Gemm& g, int64_t m0, int64_t mb, int64_t k0, int64_t k
     return block;
 }
 
+/// A single row whose B has contiguous k: packing would cost more than the product.
+bool gemm_row(const Gemm& g) {
+#if HWY_TARGET == HWY_SCALAR
+    return false;
+#else
+    if (g.m != 1 || g.b.row != 1 || g.b.col == 1) return false;
+    const float* a = static_cast<const float*>(g.a.data);
+    if (g.a.dtype != DType::kFp32 || g.a.col != 1) {
+        auto* out = static_cast<float*>(gemm_workspace(1, g.k * 4));
+        switch (g.a.dtype) {
+            case DType::kFp16: widen_block(static_cast<const Fp16*>(g.a.data), 0, g.a.col, 1, g.k, out, 0, 1); break;
+            case DType::kBf16: widen_block(static_cast<const Bf16*>(g.a.data), 0, g.a.col, 1, g.k, out, 0, 1); break;
+            default: widen_block(a, 0, g.a.col, 1, g.k, out, 0, 1); break;
+        }
+        a = out;
+    }
+    auto* c = static_cast<float*>(g.c);
+    const bool from_zero = g.start == GemmStart::kZero;
+    switch (g.b.dtype) {
+        case DType::kFp16: row_product(a, static_cast<const Fp16*>(g.b.data), g.b.col, g.k, g.n, c, from_zero); break;
+        case DType::kBf16: row_product(a, static_cast<const Bf16*>(g.b.data), g.b.col, g.k, g.n, c, from_zero); break;
+        default: row_product(a, static_cast<const float*>(g.b.data), g.b.col, g.k, g.n, c, from_zero); break;
+    }
+    return true;
+#endif
+}
+
 /// C has contiguous rows and k > 0; the start is zero or the old contents.
 void gemm_float(const Gemm& g) {
+    if (gemm_row(g)) return;
     auto* c = static_cast<float*>(g.c);
     for (int64_t n0 = 0; n0 < g.n; n0 += kBlockN) {
         const int64_t nb = std::min(kBlockN, g.n - n0);
