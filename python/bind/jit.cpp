@@ -250,7 +250,7 @@ nb::object build_jit(nb::object function, const PySignature& signature, nb::obje
     PYPTO_CHECK(entry, "the entry is not in its module");
     specialization->pattern = pattern_of(signature, args, *entry);
     issue_warnings(module->warnings);
-    return nb::make_tuple(program_object(module), nb::cast(std::move(specialization)));
+    return nb::make_tuple(program_object(module), nb::cast(std::move(*specialization)));
 }
 
 int traverse(PyObject* self, visitproc visit, void* arg) {

@@ -285,8 +285,27 @@ nb::object run(const PyCompiled& c, nb::object args, std::optional<std::string> 
     return out;
 }
 
-void set_option(PyOptions& o, const std::string& name, nb::handle value) {
-    nb::setattr(nb::cast(&o, nb::rv_policy::reference), name.c_str(), value);
+/// Sets one field by name; the constructor's keywords.
+void set_option(PyOptions& py, const std::string& name, nb::handle value) {
+    RunOptions& o = py.options;
+    const auto integer = [&] { return value.is_none() ? int64_t{0} : nb::cast<int64_t>(value); };
+    const auto text = [&] { return value.is_none() ? std::string() : nb::cast<std::string>(value); };
+    if (name == "schedule") o.schedule = schedule_from(text());
+    else if (name == "checks") o.checks = checks_from(text());
+    else if (name == "seed") o.seed = nb::cast<uint64_t>(value);
+    else if (name == "replay") o.replay = text();
+    else if (name == "threads") o.threads = static_cast<int>(integer());
+    else if (name == "step_limit") o.step_limit = integer();
+    else if (name == "device_ids") o.device_ids = nb::cast<std::vector<int>>(value);
+    else if (name == "collect") o.collect = nb::cast<bool>(value);
+    else if (name == "delay_remote") o.delay_remote = nb::cast<bool>(value);
+    else if (name == "device_time") o.device_time = nb::cast<bool>(value);
+    else if (name == "ring_task_window") o.ring_task_window = integer();
+    else if (name == "ring_heap") o.ring_heap = integer();
+    else if (name == "ring_dep_pool") o.ring_dep_pool = integer();
+    else if (name == "want_task_graph") o.want_task_graph = nb::cast<bool>(value);
+    else if (name == "want_timeline") o.want_timeline = nb::cast<bool>(value);
+    else throw nb::type_error(("RunOptions has no field '" + name + "'").c_str());
 }
 
 }  // namespace
@@ -296,14 +315,9 @@ void register_run(nb::module_& m) {
     options
         .def("__init__",
              [](PyOptions* self, nb::kwargs fields) {
-                 new (self) PyOptions();
-                 try {
-                     nb::object me = nb::cast(self, nb::rv_policy::reference);
-                     for (auto [key, value] : fields) set_option(*self, nb::cast<std::string>(nb::str(key)), value);
-                 } catch (...) {
-                     self->~PyOptions();
-                     throw;
-                 }
+                 PyOptions options;
+                 for (auto [key, value] : fields) set_option(options, nb::cast<std::string>(nb::str(key)), value);
+                 new (self) PyOptions(std::move(options));
              })
         .def_prop_rw("schedule", [](const PyOptions& o) { return schedule_text(o.options.schedule); },
                      [](PyOptions& o, const std::string& s) { o.options.schedule = schedule_from(s); })
