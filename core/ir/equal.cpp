@@ -215,7 +215,7 @@ class Comparison {
     const bool same = it != callees_.end() ? it->second == b.callee.get() : a.callee->name == b.callee->name;
     if (!same) return differ("callee", a.callee->name, b.callee->name);
     if (a.submit != b.submit || a.spmd != b.spmd || a.sync_start != b.sync_start || a.has_deps != b.has_deps ||
-        a.allow_early_resolve != b.allow_early_resolve || (a.submit && a.flat_result != b.flat_result) ||
+        a.allow_early_resolve != b.allow_early_resolve ||
         a.dumps.size() != b.dumps.size()) {
       return differ("form", "submit/spmd/sync_start/deps/allow_early_resolve", "other");
     }

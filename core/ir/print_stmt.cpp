@@ -32,7 +32,7 @@ std::string Printer::targets(const Stmt& s) {
   std::vector<std::string> names;
   for (const auto& t : s.targets) names.push_back(t ? names_.of(t.get()) : "_");
   const bool submit = s.value && s.value->kind == ExprKind::kCall && s.value->call && s.value->call->submit;
-  if (submit && !(s.targets.size() == 1 && s.value->call->flat_result)) {
+  if (submit) {  // also what was written as one flat tuple: its elements are variables
     const std::string task = names.back();
     names.pop_back();
     if (names.empty()) return "_, " + task;

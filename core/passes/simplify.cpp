@@ -158,7 +158,7 @@ class Simplifier {
       drop(s->body, used, changed);
       drop(s->else_body, used, changed);
       if (s->kind == StmtKind::kAssign && s->targets.size() == 1 && s->targets[0] && !used.count(s->targets[0].get()) &&
-          s->targets[0]->type->is_scalar() && s->targets[0]->kind == ir::VarKind::kLocal && is_harmless(s->value)) {
+          s->targets[0]->type->is_scalar() && is_harmless(s->value)) {
         changed = true;
         continue;
       }
