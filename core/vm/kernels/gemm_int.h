@@ -7,22 +7,22 @@ namespace pypto::vm {
 
 /// INT8 rows times one panel of columns: c[r][j] += sum over quads of the products of 4 bytes.
 struct IntPanel {
-    int64_t quads = 0;
-    const int8_t* a = nullptr;  ///< rows of 4 * quads bytes
-    int64_t a_pitch = 0;        ///< bytes between rows
-    const int8_t* b = nullptr;  ///< [quads][panel columns][4]
-    int32_t* c = nullptr;
-    int64_t c_pitch = 0;  ///< elements between rows
-    int64_t cols = 0;     ///< columns of the panel that exist
-    const int32_t* row_sums = nullptr;  ///< VNNI: sums of the bytes of the rows
-    bool from_zero = false;
+  int64_t quads = 0;
+  const int8_t* a = nullptr;  ///< rows of 4 * quads bytes
+  int64_t a_pitch = 0;        ///< bytes between rows
+  const int8_t* b = nullptr;  ///< [quads][panel columns][4]
+  int32_t* c = nullptr;
+  int64_t c_pitch = 0;                ///< elements between rows
+  int64_t cols = 0;                   ///< columns of the panel that exist
+  const int32_t* row_sums = nullptr;  ///< VNNI: sums of the bytes of the rows
+  bool from_zero = false;
 };
 
 /// Whether the dot-product instructions of gemm_vnni.cpp can be used on this machine.
 bool vnni_available();
 
-/// Runs a panel of 1..8 rows and up to 32 columns; `b` holds its bytes with 128 added (the instruction multiplies
-/// unsigned by signed bytes), which the row sums of A take back.
+/// Runs a panel of 1..8 rows and up to 32 columns; `b` holds its bytes with 128 added (the instruction
+/// multiplies unsigned by signed bytes), which the row sums of A take back.
 void vnni_panel(int rows, const IntPanel& panel);
 
 /// Sums of `bytes` signed bytes per row.

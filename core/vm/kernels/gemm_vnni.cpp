@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// INT8 products with AVX-512 VNNI. Highway's AVX-512 target does not contain these instructions, so this one panel is
-// written with intrinsics and chosen by a CPU check; the result is the same exact INT32.
+// INT8 products with AVX-512 VNNI. Highway's AVX-512 target does not contain these instructions, so this one
+// panel is written with intrinsics and chosen by a CPU check; the result is the same exact INT32.
 #include "core/vm/kernels/gemm_int.h"
 
 #if (defined(__x86_64__) || defined(_M_X64)) && defined(__GNUC__) && !defined(HWY_COMPILE_ONLY_STATIC)
@@ -25,81 +25,85 @@ namespace {
 
 template <int kRows, int kVectors>
 PYPTO_VNNI_TARGET void panel(const IntPanel& t) {
-    __m512i sum[kRows][kVectors];
-    const int64_t last = t.cols - 16 * (kVectors - 1);
-    const auto tail = static_cast<__mmask16>(last >= 16 ? 0xffff : (1 << last) - 1);
+  __m512i sum[kRows][kVectors];
+  const int64_t last = t.cols - 16 * (kVectors - 1);
+  const auto tail = static_cast<__mmask16>(last >= 16 ? 0xffff : (1 << last) - 1);
+  PYPTO_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    const __m512i fix = _mm512_set1_epi32(static_cast<int32_t>(static_cast<uint32_t>(t.row_sums[r]) * 128u));
+    PYPTO_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      const __mmask16 mask = v == kVectors - 1 ? tail : 0xffff;
+      const __m512i old =
+          t.from_zero ? _mm512_setzero_si512() : _mm512_maskz_loadu_epi32(mask, t.c + r * t.c_pitch + 16 * v);
+      sum[r][v] = _mm512_sub_epi32(old, fix);
+    }
+  }
+  constexpr int kPointers = (kRows + 2) / 3;
+  const int64_t pitch = t.a_pitch;
+  const int8_t* rows[kPointers];
+  PYPTO_UNROLL
+  for (int i = 0; i < kPointers; ++i) rows[i] = t.a + 3 * i * pitch;
+  const int8_t* b = t.b;
+  for (int64_t q = 0; q < t.quads; ++q) {
+    __m512i x[kVectors];
+    PYPTO_UNROLL
+    for (int v = 0; v < kVectors; ++v) x[v] = _mm512_loadu_si512(b + 64 * v);
     PYPTO_UNROLL
     for (int r = 0; r < kRows; ++r) {
-        const __m512i fix = _mm512_set1_epi32(static_cast<int32_t>(static_cast<uint32_t>(t.row_sums[r]) * 128u));
-        PYPTO_UNROLL
-        for (int v = 0; v < kVectors; ++v) {
-            const __mmask16 mask = v == kVectors - 1 ? tail : 0xffff;
-            const __m512i old = t.from_zero ? _mm512_setzero_si512()
-                                            : _mm512_maskz_loadu_epi32(mask, t.c + r * t.c_pitch + 16 * v);
-            sum[r][v] = _mm512_sub_epi32(old, fix);
-        }
-    }
-    constexpr int kPointers = (kRows + 2) / 3;
-    const int64_t pitch = t.a_pitch;
-    const int8_t* rows[kPointers];
-    PYPTO_UNROLL
-    for (int i = 0; i < kPointers; ++i) rows[i] = t.a + 3 * i * pitch;
-    const int8_t* b = t.b;
-    for (int64_t q = 0; q < t.quads; ++q) {
-        __m512i x[kVectors];
-        PYPTO_UNROLL
-        for (int v = 0; v < kVectors; ++v) x[v] = _mm512_loadu_si512(b + 64 * v);
-        PYPTO_UNROLL
-        for (int r = 0; r < kRows; ++r) {
-            int32_t group;
-            __builtin_memcpy(&group, rows[r / 3] + (r % 3) * pitch, 4);
-            const __m512i y = _mm512_set1_epi32(group);
-            PYPTO_UNROLL
-            for (int v = 0; v < kVectors; ++v) sum[r][v] = _mm512_dpbusd_epi32(sum[r][v], x[v], y);
-        }
-        PYPTO_UNROLL
-        for (int i = 0; i < kPointers; ++i) rows[i] += 4;
-        b += 128;
+      int32_t group;
+      __builtin_memcpy(&group, rows[r / 3] + (r % 3) * pitch, 4);
+      const __m512i y = _mm512_set1_epi32(group);
+      PYPTO_UNROLL
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = _mm512_dpbusd_epi32(sum[r][v], x[v], y);
     }
     PYPTO_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-        PYPTO_UNROLL
-        for (int v = 0; v < kVectors; ++v) {
-            const __mmask16 mask = v == kVectors - 1 ? tail : 0xffff;
-            _mm512_mask_storeu_epi32(t.c + r * t.c_pitch + 16 * v, mask, sum[r][v]);
-        }
+    for (int i = 0; i < kPointers; ++i) rows[i] += 4;
+    b += 128;
+  }
+  PYPTO_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    PYPTO_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      const __mmask16 mask = v == kVectors - 1 ? tail : 0xffff;
+      _mm512_mask_storeu_epi32(t.c + r * t.c_pitch + 16 * v, mask, sum[r][v]);
     }
+  }
 }
 
 }  // namespace
 
 bool vnni_available() {
-    static const bool available = __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
-                                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-    return available;
+  static const bool available = __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
+                                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  return available;
 }
 
 void vnni_panel(int rows, const IntPanel& t) {
-    using Panel = void (*)(const IntPanel&);
-    static constexpr Panel kNarrow[] = {panel<1, 1>, panel<2, 1>, panel<3, 1>, panel<4, 1>,
-                                        panel<5, 1>, panel<6, 1>, panel<7, 1>, panel<8, 1>};
-    static constexpr Panel kWide[] = {panel<1, 2>, panel<2, 2>, panel<3, 2>, panel<4, 2>,
-                                      panel<5, 2>, panel<6, 2>, panel<7, 2>, panel<8, 2>};
-    (t.cols <= 16 ? kNarrow : kWide)[rows - 1](t);
+  using Panel = void (*)(const IntPanel&);
+  static constexpr Panel kNarrow[] = {panel<1, 1>, panel<2, 1>, panel<3, 1>, panel<4, 1>,
+                                      panel<5, 1>, panel<6, 1>, panel<7, 1>, panel<8, 1>};
+  static constexpr Panel kWide[] = {panel<1, 2>, panel<2, 2>, panel<3, 2>, panel<4, 2>,
+                                    panel<5, 2>, panel<6, 2>, panel<7, 2>, panel<8, 2>};
+  (t.cols <= 16 ? kNarrow : kWide)[rows - 1](t);
 }
 
-PYPTO_VNNI_TARGET void vnni_row_sums(const int8_t* a, int64_t pitch, int64_t rows, int64_t bytes, int32_t* sums) {
-    const __m512i ones = _mm512_set1_epi8(1);
-    const int64_t rest = bytes % 64;
-    const __mmask64 mask = rest == 0 ? 0 : ~uint64_t{0} >> (64 - rest);
-    for (int64_t r = 0; r < rows; ++r) {
-        const int8_t* from = a + r * pitch;
-        __m512i sum = _mm512_setzero_si512();
-        int64_t i = 0;
-        for (; i + 64 <= bytes; i += 64) sum = _mm512_dpbusd_epi32(sum, ones, _mm512_loadu_si512(from + i));
-        if (rest != 0) sum = _mm512_dpbusd_epi32(sum, ones, _mm512_maskz_loadu_epi8(mask, from + i));
-        sums[r] = _mm512_reduce_add_epi32(sum);
-    }
+PYPTO_VNNI_TARGET void vnni_row_sums(const int8_t* a, int64_t pitch, int64_t rows, int64_t bytes,
+                                     int32_t* sums) {
+  const __m512i ones = _mm512_set1_epi8(1);
+  const int64_t rest = bytes % 64;
+  const __mmask64 mask = rest == 0 ? 0 : ~uint64_t{0} >> (64 - rest);
+  for (int64_t r = 0; r < rows; ++r) {
+    const int8_t* from = a + r * pitch;
+    __m512i sum = _mm512_setzero_si512();
+    int64_t i = 0;
+    for (; i + 64 <= bytes; i += 64) sum = _mm512_dpbusd_epi32(sum, ones, _mm512_loadu_si512(from + i));
+    if (rest != 0) sum = _mm512_dpbusd_epi32(sum, ones, _mm512_maskz_loadu_epi8(mask, from + i));
+    alignas(64) int32_t lanes[16];
+    _mm512_store_si512(lanes, sum);
+    sums[r] = 0;
+    for (const int32_t lane : lanes) sums[r] += lane;
+  }
 }
 
 #else
