@@ -57,6 +57,9 @@ struct Access {
   vm::AccessKind kind = vm::AccessKind::kRead;
   DType dtype = DType::kNone;  ///< two atomic adds of one dtype do not conflict
   bool remote = false;         ///< by RMA with a peer other than itself
+  /// Accesses of one object are compared within a part: 0 = everything of the object; a task whose accesses
+  /// can only race with those of its own blocks and lanes has a part of its own.
+  int64_t part = 0;
   ir::OpId op = {};
   const vm::Site* site = nullptr;
   std::string_view name;  ///< the operand as the user wrote it
@@ -66,7 +69,7 @@ struct Access {
 
 /// An executed notify, told when it is committed.
 struct Notify {
-  ActorId actor = kNoActor;  ///< who issued it; may have ended since
+  int64_t who = -1;  ///< Checker::identity of the issuer, which may have ended since
   ActorInfo info;
   Clock release;  ///< the issuer's clock when it executed the notify
   int32_t object = -1;
@@ -115,6 +118,8 @@ class Checker {
   // ---- actors and order (03 M-10, M-11, M-14 ... M-19, M-27)
   /// A new actor whose first operation comes after everything in `after`.
   virtual ActorId start(const ActorInfo& info, std::span<const Clock> after) = 0;
+  /// A number that names the actor after its end.
+  virtual int64_t identity(ActorId actor) = 0;
   /// Everything the actor did so far, as a release. Later operations of the actor are not part of it.
   virtual Clock release(ActorId actor) = 0;
   /// Everything in `clock` happens before what the actor does next.
@@ -128,6 +133,8 @@ class Checker {
   virtual void drop_object(int32_t object) = 0;
   /// Zeroing at the start of a call (03 W-13): forgets histories and modification orders of the object.
   virtual void reset_object(int32_t object) = 0;
+  /// The task of part `part` has ended.
+  virtual void drop_part(int64_t part) = 0;
 
   // ---- accesses and signals
   virtual void access(const Access& access) = 0;
@@ -136,7 +143,10 @@ class Checker {
   virtual Clock observe(const Observe& observe) = 0;
   /// The slice of one actor's execution ends: what it accessed last has taken effect.
   virtual void settle() = 0;
-  /// Everything has run. Reports what could only be judged with all notifies known (03 M-30).
+  /// The commits of a round are done: reports of the round are made, in commit order.
+  virtual void end_round() = 0;
+  /// Everything has run, or nothing can run any more. Reports what could only be judged with all notifies
+  /// known (03 M-30).
   virtual void finish() = 0;
 };
 

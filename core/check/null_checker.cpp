@@ -8,6 +8,7 @@ namespace {
 class NullChecker final : public Checker {
  public:
   ActorId start(const ActorInfo&, std::span<const Clock>) override { return kNoActor; }
+  int64_t identity(ActorId) override { return -1; }
   Clock release(ActorId) override { return nullptr; }
   void acquire(ActorId, const Clock&) override {}
   Clock end(ActorId) override { return nullptr; }
@@ -15,16 +16,17 @@ class NullChecker final : public Checker {
   void add_object(int32_t, const ObjectInfo&) override {}
   void drop_object(int32_t) override {}
   void reset_object(int32_t) override {}
+  void drop_part(int64_t) override {}
   void access(const Access&) override {}
   void notify(const Notify&) override {}
   Clock observe(const Observe&) override { return nullptr; }
   void settle() override {}
+  void end_round() override {}
   void finish() override {}
 };
 
 }  // namespace
 
-std::unique_ptr<Checker> make_checker(const CheckOptions&, Sink&) { return make_null_checker(); }
 std::unique_ptr<Checker> make_null_checker() { return std::make_unique<NullChecker>(); }
 
 }  // namespace pypto::check

@@ -244,6 +244,7 @@ void Actor::record(const vm::View& v, vm::AccessKind access, ir::OpId op, bool r
   a.actor = id;
   a.object = v.buffer->object;
   a.box = check::box_of(v);
+  if (object.window < 0 && !sim_.track_tensors && task) a.part = task->handle;
   a.kind = access;
   a.dtype = v.dtype;
   a.remote = remote;

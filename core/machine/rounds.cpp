@@ -270,6 +270,7 @@ void Simulation::commit() {
   notifying_blocks_.clear();
   notifies_.clear();
   recheck_cells();
+  checker->end_round();
   drain_completions();
   finished_blocks_.clear();
   finished_dispatches_.clear();

@@ -130,7 +130,7 @@ ExecStatus op_notify(Actor& actor, vm::OpCall& call) {
   e.site = actor.site();
   e.info.rank = actor.dispatch.rank;
   if (sim.checking) {
-    e.actor = actor.id;
+    e.who = sim.checker->identity(actor.id);
     e.info = actor.info();
     e.release = sim.checker->release(actor.id);
     e.object = n.buffer->object;

@@ -388,6 +388,7 @@ void Simulation::complete(Task& task) {
   task.completed = true;
   check::Clock end;
   if (checking) {
+    if (!track_tensors && task.blocks > 0 && task.fn) checker->drop_part(task.handle);
     end = checker->join(task.ends);
     d.ends.push_back(end);
     if (d.ends.size() > 64) d.ends = {checker->join(d.ends)};

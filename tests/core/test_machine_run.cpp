@@ -11,19 +11,6 @@ namespace {
 
 using Dir = ir::ParamDirection;
 
-std::vector<float> ramp(int64_t n, float start = 1) {
-  std::vector<float> v(static_cast<size_t>(n));
-  std::iota(v.begin(), v.end(), start);
-  return v;
-}
-
-RunReport run_program(const vm::Program& p, int entry, std::vector<HostArg> args, RunOptions options = {},
-                      const HostCallback& callback = nullptr, World* world = nullptr) {
-  RunReport report;
-  run(p, entry, args, options, callback, world, &report);
-  return report;
-}
-
 /// out = in + 1 per element, rows x cols, as a kernel `add_one(x, y)`.
 FunctionBuilder add_one(vm::Program& p, int64_t rows, int64_t cols, const char* name = "add_one") {
   FunctionBuilder k(p, name);
@@ -32,14 +19,7 @@ FunctionBuilder add_one(vm::Program& p, int64_t rows, int64_t cols, const char* 
   const Reg zero = k.constant(0);
   const Reg tile = k.load(x, zero, zero, k.constant(rows), k.constant(cols));
   const Reg sum = k.view();
-  const Reg one = k.scalar(DType::kFp32);
-  vm::Insn& c = k.add(Opcode::kConst);
-  c.dst = one.index;
-  c.a = static_cast<int32_t>(k.fn().pool.size());
-  const double v = 1;
-  int64_t bits;
-  std::memcpy(&bits, &v, sizeof(bits));
-  k.fn().pool.push_back(bits);
+  const Reg one = k.float_constant(1);
   k.op(OpId::k_adds, {k.one(tile), k.one(one)}, {sum});
   k.store(sum, zero, zero, y);
   k.done();
@@ -81,14 +61,15 @@ TEST(MachineRun, TasksAreOrderedByOverlap) {  // 01 L-159
   ASSERT_EQ(r.tasks.size(), 6u);
   auto edge = [&](int a, int b) {
     for (const auto& e : r.edges) {
-      if (e.pred == r.tasks[static_cast<size_t>(a)].id && e.succ == r.tasks[static_cast<size_t>(b)].id) return true;
+      if (e.pred == r.tasks[static_cast<size_t>(a)].id && e.succ == r.tasks[static_cast<size_t>(b)].id)
+        return true;
     }
     return false;
   };
-  EXPECT_TRUE(edge(0, 1));                  // RAW and WAW
-  EXPECT_TRUE(edge(1, 2) && edge(1, 4));    // RAW
-  EXPECT_FALSE(edge(2, 3) || edge(3, 4));   // disjoint rows
-  EXPECT_TRUE(edge(2, 5) && edge(4, 5));    // WAR
+  EXPECT_TRUE(edge(0, 1));                 // RAW and WAW
+  EXPECT_TRUE(edge(1, 2) && edge(1, 4));   // RAW
+  EXPECT_FALSE(edge(2, 3) || edge(3, 4));  // disjoint rows
+  EXPECT_TRUE(edge(2, 5) && edge(4, 5));   // WAR
 }
 
 TEST(MachineRun, HalfAMillionTasksInBoundedMemory) {  // 05 H-141
@@ -220,79 +201,25 @@ TEST(MachineRun, PredicateFalseSkipsTheTask) {  // 01 L-136
 
 // ------------------------------------------------------------------ several ranks
 
-/// Every rank publishes x[r] in its window, tells its right neighbour, and copies its left neighbour's slice to y[r].
-struct Ring {
-  vm::Program p;
-  int entry = -1;
+/// Every rank publishes x[r] in its window, tells its right neighbour, and copies its left neighbour's slice
+/// to y[r].
+struct Ring : RankProgram {
   int64_t wait_row = 0;
-  bool notify = true;
+  bool send_notify = true;
 
-  void build(int64_t cols = 4) {
-    FunctionBuilder k(p, "pass_on");
-    const Reg x = k.tensor("x");
-    const Reg y = k.tensor("y", Dir::kOut);
-    const Reg box = k.window("box");
-    const Reg sig = k.window("sig", Dir::kInOut, DType::kInt32);
-    const Reg zero = k.constant(0);
-    const Reg one = k.constant(1);
-    const Reg width = k.constant(cols);
-    const Reg ctx = k.scalar(), me = k.scalar(), n = k.scalar();
-    k.op(OpId::k_get_comm_ctx, {k.one(box)}, {ctx});
-    k.op(OpId::k_rank, {k.one(ctx)}, {me});
-    k.op(OpId::k_nranks, {k.one(ctx)}, {n});
-    const Reg right = k.arith(OpId::k_scalar_mod, k.arith(OpId::k_scalar_add, me, one), n);
-    const Reg left = k.arith(
-        OpId::k_scalar_mod,
-        k.arith(OpId::k_scalar_sub, k.arith(OpId::k_scalar_add, me, n), one), n);
-    k.store(k.load(x, zero, zero, one, width), zero, zero, box);
-    if (notify) k.notify(sig, right, zero, one);
-    k.wait(sig, k.constant(wait_row), one);
-    const Reg got = k.view();
-    k.op(OpId::k_remote_load, {k.one(box, "box"), k.one(left), k.list({zero, zero}), k.list({one, width})}, {got});
-    k.store(got, zero, zero, y);
-    k.done();
-
-    FunctionBuilder o(p, "on_device", ir::Level::kChip);
-    std::vector<Reg> args{o.tensor("x"), o.tensor("y", Dir::kOut), o.window("box"),
-                          o.window("sig", Dir::kInOut, DType::kInt32)};
-    o.call(k, args);
-    o.done();
-
-    FunctionBuilder h(p, "main", ir::Level::kHost);
-    const Reg hx = h.tensor("x");
-    const Reg hy = h.tensor("y", Dir::kOut);
-    const Reg size = h.scalar();
-    h.op(OpId::k_world_size, {}, {size});
-    const Reg hone = h.constant(1);
-    const Reg hwidth = h.constant(cols);
-    auto window = [&](const char* name, DType dtype, Reg rows, Reg columns) {
-      const Reg buffer = h.scalar();
-      h.op(OpId::k_alloc_window_buffer, {h.list({rows, columns})}, {buffer}).attrs.set(AttrKey::k_dtype, static_cast<int64_t>(dtype));
-      h.fn().ops.back().attrs.set(AttrKey::k_name, std::string(name));
-      const Reg v = h.view(dtype);
-      h.op(OpId::k_window, {h.one(buffer), h.list({rows, columns})}, {v}, false).attrs.set(AttrKey::k_dtype, static_cast<int64_t>(dtype));
-      return v;
-    };
-    const Reg box_view = window("box_buf", DType::kFp32, hone, hwidth);
-    const Reg sig_view = window("sig_buf", DType::kInt32, size, hone);
-    const Reg start = h.constant(0);
-    h.loop(start, size, [&](Reg r) {
-      const Reg xr = h.row_slice(hx, r, hwidth);
-      const Reg yr = h.row_slice(hy, r, hwidth);
-      vm::CallInsn& c = h.call(o, {xr, yr, box_view, sig_view});
-      c.device = r;
-      c.group_site = 0;
+  void build() {
+    RankProgram::build([&](FunctionBuilder& k, const Operands& a) {
+      const Reg zero = k.constant(0);
+      const Reg one = k.constant(1);
+      const Reg width = k.constant(kCols);
+      k.store(k.load(a.x, zero, zero, one, width), zero, zero, a.box);
+      if (send_notify) k.notify(a.sig, a.right, zero, one);
+      k.wait(a.sig, k.constant(wait_row), one);
+      k.store(k.remote_load(a.box, a.left, zero, width), zero, zero, a.y);
     });
-    h.done();
-    entry = h.index();
-    p.entry = entry;
   }
   RunReport run_on(int ranks, std::vector<float>* out, RunOptions options = {}, World* world = nullptr) {
-    std::vector<float> x = ramp(4 * ranks);
-    out->assign(static_cast<size_t>(4 * ranks), 0);
-    options.device_ids.resize(static_cast<size_t>(ranks));
-    std::iota(options.device_ids.begin(), options.device_ids.end(), 0);
-    return run_program(p, -1, {host_array(x, {ranks, 4}), host_array(*out, {ranks, 4})}, options, nullptr, world);
+    return run_ranks(ranks, out, std::move(options), world);
   }
 };
 
@@ -302,7 +229,8 @@ TEST(MachineRanks, NeighbourShift) {
     ring.build();
     std::vector<float> y;
     const RunReport r = ring.run_on(ranks, &y);
-    for (int q = 0; q < ranks; ++q) EXPECT_EQ(y[static_cast<size_t>(4 * q)], 1 + 4 * ((q + ranks - 1) % ranks));
+    for (int q = 0; q < ranks; ++q)
+      EXPECT_EQ(y[static_cast<size_t>(4 * q)], 1 + 4 * ((q + ranks - 1) % ranks));
     EXPECT_EQ(r.ranks[0].comm.wait, 1);
     EXPECT_EQ(r.ranks[0].comm.notify_remote, ranks > 1 ? 1 : 0);
     EXPECT_EQ(r.ranks[0].comm.bytes_read, ranks > 1 ? 16 : 0);
@@ -324,7 +252,7 @@ TEST(MachineRanks, ThousandRanks) {  // 04 DST-1
 
 TEST(MachineRanks, MissingNotifyIsADeadlockAtOnce) {  // 03 X-46
   Ring ring;
-  ring.notify = false;
+  ring.send_notify = false;
   ring.build();
   std::vector<float> y;
   try {

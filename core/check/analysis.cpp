@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/check/analysis.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace pypto::check {
+namespace {
+
+constexpr size_t kCopied = 4096;  ///< writes up to this size are compared byte by byte, larger ones by hash
+constexpr size_t kChainCandidates = 64;
+
+template <class Run>
+void for_each_run(const Box& box, int level, int64_t at, Run run) {
+  if (level == box.dims) {
+    run(at, box.run);
+    return;
+  }
+  for (int64_t i = 0; i < box.dim[level].count; ++i)
+    for_each_run(box, level + 1, at + i * box.dim[level].stride, run);
+}
+
+uint64_t hash_bytes(uint64_t h, const uint8_t* p, int64_t n) {
+  while (n >= 8) {
+    uint64_t w;
+    std::memcpy(&w, p, 8);
+    h = (h ^ w) * 0x9E3779B97F4A7C15ull;
+    h ^= h >> 29;
+    p += 8;
+    n -= 8;
+  }
+  uint64_t w = 0;
+  std::memcpy(&w, p, static_cast<size_t>(n));
+  h = (h ^ w ^ static_cast<uint64_t>(n) << 56) * 0x9E3779B97F4A7C15ull;
+  return h ^ (h >> 32);
+}
+
+void snapshot(const Box& box, const uint8_t* data, std::vector<uint8_t>* copy, uint64_t* hash) {
+  copy->clear();
+  *hash = 0;
+  if (box.bytes() <= static_cast<int64_t>(kCopied)) {
+    for_each_run(box, 0, box.base,
+                 [&](int64_t at, int64_t n) { copy->insert(copy->end(), data + at, data + at + n); });
+    return;
+  }
+  for_each_run(box, 0, box.base, [&](int64_t at, int64_t n) { *hash = hash_bytes(*hash, data + at, n); });
+}
+
+}  // namespace
+
+// ------------------------------------------------------------------ actors
+
+uint32_t Analysis::take_chain(int rank, const Dense* base) {
+  std::vector<uint32_t>& free = free_chains_[rank];
+  const size_t n = std::min(free.size(), kChainCandidates);
+  for (size_t k = 1; k <= n; ++k) {
+    const uint32_t c = free[free.size() - k];
+    if (epoch_of(base, c) < chain_epoch_[c]) continue;
+    free.erase(free.end() - static_cast<std::ptrdiff_t>(k));
+    return c;
+  }
+  chain_epoch_.push_back(0);
+  return static_cast<uint32_t>(chain_epoch_.size() - 1);
+}
+
+ActorId Analysis::start(const ActorInfo& info, std::span<const Clock> after) {
+  settle_write();
+  ActorId id;
+  if (!free_actors_.empty()) {
+    id = free_actors_.back();
+    free_actors_.pop_back();
+  } else {
+    id = static_cast<ActorId>(actors_.size());
+    actors_.emplace_back();
+  }
+  Actor& a = actors_[static_cast<size_t>(id)];
+  a.live = true;
+  a.meta = static_cast<uint32_t>(metas_.size());
+  Meta meta;
+  meta.info = info;
+  metas_.push_back(std::move(meta));
+  ActorClock known;  // chain is chosen when everything it starts after is known
+  known.start(nullptr, kNoChain, 0);
+  for (const Clock& c : after) known.acquire(c);
+  const uint32_t chain = take_chain(info.rank, known.base().get());
+  a.clock.start(known.base(), chain, chain_epoch_[chain] + 1);
+  return id;
+}
+
+Clock Analysis::release(ActorId actor) {
+  if (actor < 0) return nullptr;
+  settle_write();
+  return actors_[static_cast<size_t>(actor)].clock.release();
+}
+
+void Analysis::acquire(ActorId actor, const Clock& clock) {
+  if (actor < 0) return;
+  settle_write();
+  actors_[static_cast<size_t>(actor)].clock.acquire(clock);
+}
+
+Clock Analysis::end(ActorId actor) {
+  if (actor < 0) return nullptr;
+  settle_write();
+  Actor& a = actors_[static_cast<size_t>(actor)];
+  Clock clock = a.clock.release();
+  const uint32_t chain = a.clock.chain();
+  chain_epoch_[chain] = a.clock.epoch();
+  free_chains_[metas_[a.meta].info.rank].push_back(chain);
+  a.live = false;
+  a.clock = ActorClock();
+  free_actors_.push_back(actor);
+  return clock;
+}
+
+Clock Analysis::join(std::span<const Clock> clocks) {
+  ActorClock all;
+  all.start(nullptr, kNoChain, 0);
+  const Clock* only = nullptr;
+  size_t n = 0;
+  for (const Clock& c : clocks) {
+    if (!c) continue;
+    only = &c;
+    ++n;
+    all.acquire(c);
+  }
+  if (n == 1) return *only;
+  auto data = std::make_shared<ClockData>();
+  data->base = all.base();
+  return data;
+}
+
+// ------------------------------------------------------------------ objects
+
+void Analysis::add_object(int32_t id, const ObjectInfo& info) {
+  if (static_cast<size_t>(id) >= objects_.size()) objects_.resize(static_cast<size_t>(id) + 1);
+  Object& o = object(id);
+  o = Object();
+  o.info = info;
+  o.live = true;
+}
+
+void Analysis::drop_object(int32_t id) {
+  settle_write();
+  object(id) = Object();
+}
+
+void Analysis::reset_object(int32_t id) {
+  settle_write();
+  Object& o = object(id);
+  o.shared.clear();
+  o.cell_at.clear();
+  o.cells.clear();
+}
+
+void Analysis::drop_part(int64_t part) {
+  settle_write();
+  parts_.erase(part);
+}
+
+History& Analysis::history(int32_t id, int64_t part) {
+  return part == 0 ? object(id).shared : parts_[part].histories[id];
+}
+
+Cell& Analysis::cell(Object& o, int64_t offset) {
+  const auto i = static_cast<size_t>(offset / 4);
+  if (o.cell_at.size() <= i) o.cell_at.resize(std::max(i + 1, static_cast<size_t>(o.info.bytes / 4)), 0);
+  if (o.cell_at[i] == 0) {
+    o.cells.emplace_back();
+    o.cell_at[i] = static_cast<uint32_t>(o.cells.size());
+    std::memcpy(&o.cells.back().initial, o.info.data + offset, sizeof(int32_t));
+  }
+  return o.cells[o.cell_at[i] - 1];
+}
+
+// ------------------------------------------------------------------ accesses
+
+bool Analysis::conflicts(const Entry& a, const Entry& b) {
+  using vm::AccessKind;
+  if (a.kind == AccessKind::kRead && b.kind == AccessKind::kRead) return false;
+  if (a.kind == AccessKind::kAtomic && b.kind == AccessKind::kAtomic) return a.dtype != b.dtype;
+  // A write that changes nothing races neither with reads nor with its like (03 M-24).
+  const bool a_quiet = a.silent || a.kind == AccessKind::kRead;
+  const bool b_quiet = b.silent || b.kind == AccessKind::kRead;
+  return !(a_quiet && b_quiet);
+}
+
+/// Whether nothing that conflicts with `old` could miss `now` (which comes after it and covers its bytes).
+bool Analysis::prunes(const Entry& now, const Entry& old) {
+  using vm::AccessKind;
+  switch (now.kind) {
+    case AccessKind::kWrite:
+      return !now.silent || old.silent || old.kind == AccessKind::kRead;
+    case AccessKind::kAtomic:
+      return old.kind == AccessKind::kAtomic && old.dtype == now.dtype;
+    default:
+      return old.kind == AccessKind::kRead;
+  }
+}
+
+void Analysis::access(const Access& x) {
+  if (x.actor < 0 || x.box.empty()) return;
+  settle_write();
+  Actor& actor = actors_[static_cast<size_t>(x.actor)];
+  const Meta& meta = metas_[actor.meta];
+  const Ears& ears = ears_[meta.info.dispatch];
+  Entry e;
+  e.chain = actor.clock.chain();
+  e.epoch = actor.clock.stamp();
+  e.meta = actor.meta;
+  e.round = static_cast<int32_t>(sink_.round());
+  e.sequence = ++sequence_;
+  e.site = x.site;
+  e.last_wait = meta.last_wait >= 0 ? meta.last_wait : ears.last_wait;
+  e.waits = ears.waits;
+  e.op = x.op;
+  e.kind = x.kind;
+  e.dtype = x.dtype;
+  e.remote = x.remote;
+  e.bytes = x.box.bytes();
+  Shape shape;
+  shape.dtype = x.dtype;
+  if (x.view) {
+    shape.rank = x.view->rank;
+    shape.stride = x.view->stride;
+  }
+  if (x.kind == vm::AccessKind::kRead) {
+    compare_cells(actor, x.object, x.box, e, shape);
+    compare(actor, x.object, x.part, x.box, e, shape);
+    return;
+  }
+  PendingWrite& p = pending_;
+  p.valid = true;
+  p.actor = x.actor;
+  p.object = x.object;
+  p.part = x.part;
+  p.box = x.box;
+  p.entry = e;
+  p.rank = shape.rank;
+  std::copy(shape.stride, shape.stride + shape.rank, p.stride);
+  snapshot(x.box, object(x.object).info.data, &p.old, &p.old_hash);
+}
+
+void Analysis::settle_write() {
+  if (!pending_.valid) return;
+  PendingWrite& p = pending_;
+  p.valid = false;
+  const Object& o = object(p.object);
+  if (!o.live) return;
+  if (p.entry.kind == vm::AccessKind::kWrite) {
+    std::vector<uint8_t> now;
+    uint64_t hash = 0;
+    snapshot(p.box, o.info.data, &now, &hash);
+    p.entry.silent = hash == p.old_hash && now == p.old;
+  }
+  Actor& actor = actors_[static_cast<size_t>(p.actor)];
+  Shape shape{p.rank, p.stride, p.entry.dtype};
+  compare_cells(actor, p.object, p.box, p.entry, shape);
+  compare(actor, p.object, p.part, p.box, p.entry, shape);
+}
+
+void Analysis::compare(Actor& actor, int32_t object_id, int64_t part, const Box& box, Entry& entry,
+                       const Shape& shape) {
+  History& h = history(object_id, part);
+  const Entry* racing = nullptr;
+  Box racing_box;
+  Entry racing_copy;
+  h.visit(box, [&](History::Node& node) {
+    const Entry& old = node.entry;
+    const bool old_writes = old.kind != vm::AccessKind::kRead;
+    if (actor.clock.knows(old.chain, old.epoch)) {
+      if (old_writes) entry.after_write = true;
+      if (!prunes(entry, old) || !covers(box, node.box)) return false;
+      if (old_writes) {
+        entry.prior[0] = {old.chain, old.epoch};
+        entry.prior[1] = old.prior[0];
+      }
+      return true;
+    }
+    for (const Entry::Stamp& prior : old.prior) {
+      entry.after_write =
+          entry.after_write || (prior.chain != UINT32_MAX && actor.clock.knows(prior.chain, prior.epoch));
+    }
+    if (!racing && conflicts(old, entry)) {
+      racing_copy = old;
+      racing_box = node.box;
+      racing = &racing_copy;
+    }
+    return false;
+  });
+  if (racing) {
+    Found f;
+    f.object = object_id;
+    f.a = racing_copy;
+    f.a_box = racing_box;
+    f.b = entry;
+    f.b_box = box;
+    locate(f, shape);
+    found(std::move(f));
+  }
+  h.add(box, entry);
+}
+
+/// Plain accesses of signal cells against the notifies of those cells (03 M-23).
+void Analysis::compare_cells(Actor& actor, int32_t object_id, const Box& box, const Entry& entry,
+                             const Shape& shape) {
+  Object& o = object(object_id);
+  if (o.cells.empty()) return;
+  const int64_t last = std::min<int64_t>(box.end(), static_cast<int64_t>(o.cell_at.size()) * 4);
+  for (int64_t at = box.base & ~int64_t{3}; at < last; at += 4) {
+    const uint32_t index = o.cell_at[static_cast<size_t>(at / 4)];
+    if (index == 0 || !overlap(box, box_of_range(at, at + 4))) continue;
+    Cell& c = o.cells[index - 1];
+    for (const Mod& m : c.mods) {
+      if (m.kind == Mod::Kind::kWrite || actor.clock.knows(m.chain, m.epoch)) continue;
+      Found f;
+      f.object = object_id;
+      f.a.chain = m.chain;
+      f.a.epoch = m.epoch;
+      f.a.meta = m.meta;
+      f.a.round = m.round;
+      f.a.sequence = m.sequence;
+      f.a.site = m.site;
+      f.a.op = ir::OpId::k_notify;
+      f.a.kind = m.kind == Mod::Kind::kSet ? vm::AccessKind::kWrite : vm::AccessKind::kAtomic;
+      f.a.remote = metas_[m.meta].info.rank != o.info.rank;
+      f.a.bytes = 4;
+      f.a_box = box_of_range(at, at + 4);
+      f.a_notify = true;
+      f.a_value = m.value;
+      f.b = entry;
+      f.b_box = f.a_box;
+      std::memcpy(&f.result, o.info.data + at, sizeof(f.result));
+      f.b_value = f.result;
+      locate(f, shape);
+      found(std::move(f));
+      break;
+    }
+    if (entry.kind == vm::AccessKind::kRead) continue;
+    Mod m;
+    m.kind = Mod::Kind::kWrite;
+    m.chain = entry.chain;
+    m.epoch = entry.epoch;
+    m.meta = entry.meta;
+    m.round = entry.round;
+    m.sequence = entry.sequence;
+    m.site = entry.site;
+    m.before = c.mods.empty() ? c.initial : c.mods.back().after;
+    std::memcpy(&m.after, o.info.data + at, sizeof(m.after));
+    m.value = m.after;
+    m.release = actor.clock.release();
+    c.mods.push_back(std::move(m));
+  }
+}
+
+void Analysis::settle() { settle_write(); }
+
+}  // namespace pypto::check

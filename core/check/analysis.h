@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/check/cells.h"
+#include "core/check/checker.h"
+#include "core/check/clock.h"
+#include "core/check/history.h"
+
+namespace pypto::check {
+
+/// Who did something: an actor's names, kept after it has ended.
+struct Meta {
+  ActorInfo info;
+  int32_t last_wait = -1;
+};
+
+/// What a dispatch has heard of others so far, for the explanation of a race.
+struct Ears {
+  uint32_t waits = 0;
+  int32_t last_wait = -1;
+  std::unordered_map<int, std::vector<uint32_t>>
+      heard;  ///< by rank: metas of notifies that its waits observed
+};
+
+/// A satisfied wait, for explanations and for judging it again.
+struct WaitRecord {
+  uint32_t meta = 0;
+  int32_t object = -1;
+  int64_t offset = 0;
+  const vm::Site* site = nullptr;
+  bool reused = false;  ///< satisfied entirely by modifications that an earlier wait on the cell had seen
+  std::vector<uint32_t> sure;  ///< metas
+};
+
+/// Happens-before with vector clocks over chains, histories of accesses per object, modification orders of
+/// cells.
+class Analysis final : public Checker {
+ public:
+  Analysis(const CheckOptions& options, Sink& sink) : options_(options), sink_(sink) {}
+
+  ActorId start(const ActorInfo& info, std::span<const Clock> after) override;
+  int64_t identity(ActorId actor) override {
+    return actor < 0 ? -1 : actors_[static_cast<size_t>(actor)].meta;
+  }
+  Clock release(ActorId actor) override;
+  void acquire(ActorId actor, const Clock& clock) override;
+  Clock end(ActorId actor) override;
+  Clock join(std::span<const Clock> clocks) override;
+  void add_object(int32_t object, const ObjectInfo& info) override;
+  void drop_object(int32_t object) override;
+  void reset_object(int32_t object) override;
+  void drop_part(int64_t part) override;
+  void access(const Access& access) override;
+  void notify(const Notify& notify) override;
+  Clock observe(const Observe& observe) override;
+  void settle() override;
+  void end_round() override;
+  void finish() override;
+
+ private:
+  struct Actor {
+    bool live = false;
+    uint32_t meta = 0;
+    ActorClock clock;
+  };
+  struct Object {
+    ObjectInfo info;
+    bool live = false;
+    History shared;
+    std::vector<uint32_t> cell_at;  ///< by offset / 4: 1 + index of the cell
+    std::vector<Cell> cells;
+  };
+  struct Part {
+    std::unordered_map<int32_t, History> histories;
+  };
+  /// A write told but not yet seen to have taken effect.
+  struct PendingWrite {
+    bool valid = false;
+    ActorId actor = kNoActor;
+    int32_t object = -1;
+    int64_t part = 0;
+    Box box;
+    Entry entry;
+    int rank = 0;
+    int64_t stride[vm::kMaxRank] = {};
+    std::vector<uint8_t> old;
+    uint64_t old_hash = 0;
+    std::vector<std::pair<uint32_t, size_t>> mods;  ///< cell, index of the modification to complete
+  };
+  /// Geometry of the access that completes a report, for index ranges.
+  struct Shape {
+    int rank = 0;
+    const int64_t* stride = nullptr;
+    DType dtype = DType::kNone;
+  };
+  /// A race found, reported at the end of the round.
+  struct Found {
+    int32_t object = -1;
+    std::string object_name;
+    int object_rank = -1;
+    int window = -1;
+    Box a_box, b_box;
+    Entry a, b;  ///< a was recorded first
+    bool a_notify = false, b_notify = false;
+    int32_t a_value = 0, b_value = 0, result = 0;
+    std::string index;
+    std::vector<std::pair<int64_t, int64_t>> range;
+  };
+
+  // analysis.cpp
+  uint32_t take_chain(int rank, const Dense* base);
+  Object& object(int32_t id) { return objects_[static_cast<size_t>(id)]; }
+  History& history(int32_t object, int64_t part);
+  Cell& cell(Object& o, int64_t offset);
+  void compare(Actor& actor, int32_t object_id, int64_t part, const Box& box, Entry& entry,
+               const Shape& shape);
+  void compare_cells(Actor& actor, int32_t object_id, const Box& box, const Entry& entry, const Shape& shape);
+  void settle_write();
+  static bool prunes(const Entry& now, const Entry& old);
+  static bool conflicts(const Entry& a, const Entry& b);
+  void check_lanes(const Notify& n);
+
+  // report.cpp
+  void missed_value(int32_t object, int64_t offset, const WaitNote& wait, const Mod& mod);
+  void found(Found f);
+  void locate(Found& f, const Shape& shape) const;
+  void report(const Found& f);
+  struct Verdict {
+    const char* id = "X-40";
+    const char* variant = "data race";
+    const char* fix = "order the two accesses with a notify and a wait";
+  };
+  Verdict classify(const Found& f) const;
+  bool heard(const Meta& listener, const Meta& speaker) const;
+  bool heard_rank(const Meta& listener, int rank) const;
+  Severity severity(const Found& f, bool* host_order) const;
+  std::string who(const Entry& e) const;
+  DiagnosticAccess access_record(const Found& f, const Entry& e, bool notify) const;
+
+  CheckOptions options_;
+  Sink& sink_;
+  std::vector<Actor> actors_;
+  std::vector<ActorId> free_actors_;
+  std::vector<Meta> metas_;
+  std::vector<uint32_t> chain_epoch_;                           ///< last epoch of each chain's last user
+  std::unordered_map<int, std::vector<uint32_t>> free_chains_;  ///< by rank
+  std::vector<Object> objects_;
+  std::unordered_map<int64_t, Part> parts_;
+  std::unordered_map<int, Ears> ears_;  ///< by dispatch
+  std::vector<int64_t> last_notify_;    ///< by rank: sequence of its last notify
+  std::vector<WaitRecord> waits_;
+  int64_t sequence_ = 0;
+  PendingWrite pending_;
+  std::vector<Found> found_;
+  std::set<std::string> reported_;
+  std::unordered_map<std::string, std::pair<int, int32_t>> lane_notifies_;
+};
+
+}  // namespace pypto::check

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Notifies and waits: modification orders of cells, sure observations (03 M-23, M-30).
+#include <algorithm>
+
+#include "core/check/analysis.h"
+
+namespace pypto::check {
+namespace {
+
+constexpr size_t kFoldMods = 64;
+constexpr size_t kKeptWaits = 16;
+
+}  // namespace
+
+void Analysis::notify(const Notify& n) {
+  settle_write();
+  if (!n.release || n.who < 0) return;
+  Object& o = object(n.object);
+  Cell& c = cell(o, n.offset);
+  if (c.mods.empty() && c.waits.empty()) c.initial = n.before;
+  const uint32_t meta = static_cast<uint32_t>(n.who);
+  Mod m;
+  m.kind = n.op == ir::NotifyOp::kSet ? Mod::Kind::kSet : Mod::Kind::kAdd;
+  m.chain = n.release->chain;
+  m.epoch = n.release->epoch;
+  m.meta = meta;
+  m.value = n.value;
+  m.before = n.before;
+  m.after = n.after;
+  m.round = static_cast<int32_t>(sink_.round());
+  m.sequence = ++sequence_;
+  m.release = n.release;
+  m.site = n.site;
+
+  auto entry_of = [&](const Mod& x) {
+    Entry e;
+    e.chain = x.chain;
+    e.epoch = x.epoch;
+    e.meta = x.meta;
+    e.round = x.round;
+    e.sequence = x.sequence;
+    e.site = x.site;
+    e.op = x.kind == Mod::Kind::kWrite ? ir::OpId::k_write : ir::OpId::k_notify;
+    e.kind = x.kind == Mod::Kind::kAdd ? vm::AccessKind::kAtomic : vm::AccessKind::kWrite;
+    e.dtype = DType::kInt32;
+    e.remote = metas_[x.meta].info.rank != o.info.rank;
+    e.bytes = 4;
+    return e;
+  };
+  const Box box = box_of_range(n.offset, n.offset + 4);
+  const int64_t unit = 1;
+  const Shape shape{1, &unit, DType::kInt32};
+
+  // Plain accesses of the cell that are not ordered before this notify (03 M-23).
+  const Entry* racing = nullptr;
+  Entry racing_copy;
+  Box racing_box;
+  const ActorInfo& me = metas_[meta].info;
+  o.shared.visit(box, [&](History::Node& node) {
+    const Entry& old = node.entry;
+    if (racing || old.chain == m.chain || n.release->at(old.chain) >= old.epoch) return false;
+    const ActorInfo& other = metas_[old.meta].info;
+    // Another part of the same block may have been told by a pipe before this notify was committed.
+    if (other.dispatch == me.dispatch && other.task == me.task && other.block == me.block) return false;
+    racing_copy = old;
+    racing_box = node.box;
+    racing = &racing_copy;
+    return false;
+  });
+  if (racing) {
+    Found f;
+    f.object = n.object;
+    f.a = racing_copy;
+    f.a_box = racing_box;
+    f.b = entry_of(m);
+    f.b_box = box;
+    f.b_notify = true;
+    f.b_value = n.value;
+    f.result = n.after;
+    locate(f, shape);
+    found(std::move(f));
+  }
+  // A Set against every other modification.
+  for (const Mod& other : c.mods) {
+    if (m.kind != Mod::Kind::kSet && other.kind == Mod::Kind::kAdd) continue;
+    if (other.chain == m.chain || n.release->at(other.chain) >= other.epoch) continue;
+    if (other.kind == Mod::Kind::kWrite) continue;  // told above, if it changed anything
+    Found f;
+    f.object = n.object;
+    f.a = entry_of(other);
+    f.a_box = f.b_box = box;
+    f.a_notify = f.b_notify = true;
+    f.a_value = other.value;
+    f.b = entry_of(m);
+    f.b_value = n.value;
+    f.result = n.after;
+    locate(f, shape);
+    found(std::move(f));
+    break;
+  }
+  // Waits that are not ordered before it: an Eq wait might have missed its value, and what was surely
+  // observed may not be so sure with one arrival more.
+  for (const WaitNote& w : c.waits) {
+    if (w.chain == m.chain || n.release->at(w.chain) >= w.epoch) continue;
+    if (w.cmp == ir::WaitCmp::kEq && n.before == w.expected && n.after != w.expected)
+      missed_value(n.object, n.offset, w, m);
+  }
+  check_lanes(n);
+  if (static_cast<size_t>(me.rank) >= last_notify_.size())
+    last_notify_.resize(static_cast<size_t>(me.rank) + 1, -1);
+  if (me.rank >= 0) last_notify_[static_cast<size_t>(me.rank)] = m.sequence;
+  c.mods.push_back(std::move(m));
+}
+
+Clock Analysis::observe(const Observe& x) {
+  settle_write();
+  Object& o = object(x.object);
+  Cell& c = cell(o, x.offset);
+  Actor* actor = x.actor >= 0 ? &actors_[static_cast<size_t>(x.actor)] : nullptr;
+  ActorClock deferred;
+  if (!actor) {
+    deferred.start(nullptr, kNoChain, 0);
+    deferred.acquire(x.at);
+  }
+  ActorClock& clock = actor ? actor->clock : deferred;
+  uint32_t meta = 0;
+  if (actor) {
+    meta = actor->meta;
+  } else {
+    meta = static_cast<uint32_t>(metas_.size());
+    Meta m;
+    m.info = x.info;
+    metas_.push_back(std::move(m));
+  }
+  const uint32_t stamp = actor ? clock.stamp() : 0;
+  auto before = [&](const Mod& m) { return clock.knows(m.chain, m.epoch); };
+  const Observed seen = judge_wait(c, x.cmp, x.expected, before, [](const Mod&) { return false; });
+
+  Ears& ears = ears_[x.info.dispatch];
+  WaitRecord record;
+  record.meta = meta;
+  record.object = x.object;
+  record.offset = x.offset;
+  record.site = x.site;
+  if (!seen.fresh && !c.waits.empty()) {
+    const int64_t earlier = c.waits.back().sequence;
+    record.reused = std::all_of(c.mods.begin(), c.mods.end(),
+                                [&](const Mod& m) { return !before(m) || m.sequence < earlier; });
+  }
+  auto hear = [&](uint32_t who) {
+    std::vector<uint32_t>& of_rank = ears.heard[metas_[who].info.rank];
+    if (of_rank.empty() || of_rank.back() != who) of_rank.push_back(who);
+  };
+  if (c.mods.size() < kFoldMods) {
+    for (const Mod& m : c.mods) {
+      if (before(m)) hear(m.meta);
+    }
+  }
+  std::vector<Clock> sure;
+  for (const Mod* m : seen.sure) {
+    sure.push_back(m->release);
+    record.sure.push_back(m->meta);
+    hear(m->meta);
+  }
+  if (x.cmp == ir::WaitCmp::kEq) {
+    // A modification away from the value that is not ordered with the wait.
+    for (const Mod& m : c.mods) {
+      if (m.before != x.expected || m.after == x.expected || before(m)) continue;
+      WaitNote w;
+      w.cmp = x.cmp;
+      w.expected = x.expected;
+      w.record = static_cast<int32_t>(waits_.size());
+      waits_.push_back(record);
+      missed_value(x.object, x.offset, w, m);
+      break;
+    }
+  }
+  ++ears.waits;
+  const auto index = static_cast<int32_t>(waits_.size());
+  ears.last_wait = index;
+  metas_[meta].last_wait = index;
+  WaitNote note;
+  note.chain = actor ? clock.chain() : kNoChain;
+  note.epoch = stamp;
+  note.cmp = x.cmp;
+  note.expected = x.expected;
+  note.record = index;
+  note.sequence = ++sequence_;
+  waits_.push_back(std::move(record));
+  if (actor) {
+    if (c.waits.size() >= kKeptWaits) c.waits.erase(c.waits.begin());
+    c.waits.push_back(note);
+  }
+  for (const Clock& s : sure) clock.acquire(s);
+  // Old modifications that every later wait of this rank knows are one starting value.
+  if (c.mods.size() >= kFoldMods) {
+    size_t n = 0;
+    while (n < c.mods.size() && clock.knows(c.mods[n].chain, c.mods[n].epoch)) ++n;
+    if (n > 0) {
+      c.initial = c.mods[n - 1].after;
+      c.mods.erase(c.mods.begin(), c.mods.begin() + static_cast<std::ptrdiff_t>(n));
+    }
+  }
+  return actor ? nullptr : join(sure);
+}
+
+/// Both vector lanes of a block issued the same AtomicAdd.
+void Analysis::check_lanes(const Notify& n) {
+  if (n.info.lane < 0 || n.op != ir::NotifyOp::kAtomicAdd || !n.site) return;
+  const std::string key =
+      std::to_string(n.info.dispatch) + "|" + std::to_string(n.info.task) + "|" +
+      std::to_string(n.info.block) + "|" + std::to_string(reinterpret_cast<uintptr_t>(n.site)) + "|" +
+      std::to_string(n.iteration) + "|" + std::to_string(n.object) + "|" + std::to_string(n.offset);
+  if (lane_notifies_.size() > 65536) lane_notifies_.clear();
+  const auto [it, fresh] = lane_notifies_.try_emplace(key, std::pair{n.info.lane, n.value});
+  if (fresh || it->second.first == n.info.lane) return;
+  Diagnostic d;
+  d.cls = ErrorClass::kProtocolError;
+  d.severity = options_.strict ? Severity::kError : Severity::kWarning;
+  d.id = "X-56";
+  d.title = "both lanes issue the same notify";
+  const Object& o = object(n.object);
+  d.message = "both vector lanes of block " + std::to_string(n.info.block) + " of kernel '" +
+              (n.info.kernel ? n.info.kernel->name : std::string()) + "' issued the same AtomicAdd on " +
+              o.info.name + " cell at byte " + std::to_string(n.offset) + " of rank " +
+              std::to_string(o.info.rank) + "; the cell is now " + std::to_string(n.after);
+  d.hint = "shard by the lane index, or guard with `if aiv_id == 0`";
+  d.span = n.site->span;
+  d.rank = n.info.rank;
+  d.core = n.info.core;
+  d.task = n.info.task;
+  d.kernel = n.info.kernel ? n.info.kernel->name : std::string();
+  d.block = n.info.block;
+  lane_notifies_.erase(it);
+  sink_.report(std::move(d));
+}
+
+}  // namespace pypto::check
