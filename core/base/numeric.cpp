@@ -2,7 +2,6 @@
 #include "core/base/numeric.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,363 +9,265 @@
 namespace pypto {
 namespace {
 
-/// The 24 leading bits of a magnitude, with everything below folded into the last one: rounding this to fewer than 24
-/// bits gives the same as rounding the magnitude itself.
+/// The 24 leading bits of a magnitude, with everything below folded into the last one: rounding this to fewer
+/// than 24 bits gives the same as rounding the magnitude itself.
 float sticky_float(uint64_t magnitude) {
-    const int extra = 64 - std::countl_zero(magnitude | 1) - 24;
-    if (extra <= 0) return static_cast<float>(magnitude);
-    uint64_t head = magnitude >> extra;
-    if (magnitude & ((uint64_t{1} << extra) - 1)) head |= 1;
-    return std::ldexp(static_cast<float>(head), extra);
+  const int extra = 64 - std::countl_zero(magnitude | 1) - 24;
+  if (extra <= 0) return static_cast<float>(magnitude);
+  uint64_t head = magnitude >> extra;
+  if (magnitude & ((uint64_t{1} << extra) - 1)) head |= 1;
+  return std::ldexp(static_cast<float>(head), extra);
 }
 
 uint64_t magnitude_of(int64_t value) {
-    return value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
-}
-
-/// Finite positive values of a small format with their codes, ascending in value. Codes ascend with the values in
-/// every format except HF8, where the even code still marks the even mantissa.
-struct CodeTable {
-    std::array<float, 256> value{};
-    std::array<uint8_t, 256> code{};
-    int count = 0;
-    float overflow_from = 0;  ///< magnitudes above this leave the table
-};
-
-CodeTable make_table(float (*decode)(uint8_t), int codes, float next_after_last) {
-    CodeTable t;
-    for (int c = 0; c < codes; ++c) {
-        const float v = decode(static_cast<uint8_t>(c));
-        if (!std::isfinite(v)) continue;
-        t.value[static_cast<size_t>(t.count)] = v;
-        t.code[static_cast<size_t>(t.count)] = static_cast<uint8_t>(c);
-        ++t.count;
-    }
-    std::array<int, 256> order{};
-    for (int i = 0; i < t.count; ++i) order[static_cast<size_t>(i)] = i;
-    std::sort(order.begin(), order.begin() + t.count, [&](int a, int b) {
-        return t.value[static_cast<size_t>(a)] < t.value[static_cast<size_t>(b)];
-    });
-    CodeTable sorted;
-    sorted.count = t.count;
-    for (int i = 0; i < t.count; ++i) {
-        sorted.value[static_cast<size_t>(i)] = t.value[static_cast<size_t>(order[static_cast<size_t>(i)])];
-        sorted.code[static_cast<size_t>(i)] = t.code[static_cast<size_t>(order[static_cast<size_t>(i)])];
-    }
-    sorted.overflow_from = (sorted.value[static_cast<size_t>(t.count - 1)] + next_after_last) / 2;
-    return sorted;
-}
-
-/// Nearest entry, ties to the even code. `magnitude` is finite and within the table.
-uint8_t nearest_code(const CodeTable& t, float magnitude) {
-    const float* begin = t.value.data();
-    const float* end = begin + t.count;
-    const float* above = std::lower_bound(begin, end, magnitude);
-    if (above == end) return t.code[static_cast<size_t>(t.count - 1)];
-    const auto i = static_cast<size_t>(above - begin);
-    if (*above == magnitude || i == 0) return t.code[i];
-    const double to_above = static_cast<double>(*above) - magnitude;
-    const double to_below = static_cast<double>(magnitude) - t.value[i - 1];
-    if (to_above != to_below) return to_above < to_below ? t.code[i] : t.code[i - 1];
-    return (t.code[i] & 1) == 0 ? t.code[i] : t.code[i - 1];
-}
-
-float decode_e4m3(uint8_t code) {
-    const int exponent = (code >> 3) & 15;
-    const int mantissa = code & 7;
-    float v = exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -9)
-                            : std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
-    if ((code & 0x7f) == 0x7f) v = std::numeric_limits<float>::quiet_NaN();
-    return code & 0x80 ? -v : v;
-}
-
-float decode_hf8(uint8_t code) {
-    if (code == 0x80) return std::numeric_limits<float>::quiet_NaN();
-    const int rest = code & 0x7f;
-    float v;
-    if (rest == 0x6f) {
-        v = std::numeric_limits<float>::infinity();
-    } else if (rest < 8) {  // dot 0000: powers of two below the normal range
-        v = rest == 0 ? 0.0f : std::ldexp(1.0f, rest - 23);
-    } else {
-        // The prefix tells how many of the following bits are exponent; the exponent is sign and magnitude with a
-        // leading one that is not stored.
-        int exponent_bits, field_bits;
-        if (rest >= 0x60) {
-            exponent_bits = 4, field_bits = 5;
-        } else if (rest >= 0x40) {
-            exponent_bits = 3, field_bits = 5;
-        } else if (rest >= 0x20) {
-            exponent_bits = 2, field_bits = 5;
-        } else if (rest >= 0x10) {
-            exponent_bits = 1, field_bits = 4;
-        } else {
-            exponent_bits = 0, field_bits = 3;
-        }
-        const int mantissa_bits = field_bits - exponent_bits;
-        const int field = rest & ((1 << field_bits) - 1);
-        const int mantissa = field & ((1 << mantissa_bits) - 1);
-        int exponent = 0;
-        if (exponent_bits > 0) {
-            const int stored = field >> mantissa_bits;
-            const int low = stored & ((1 << (exponent_bits - 1)) - 1);
-            const int magnitude = (1 << (exponent_bits - 1)) | low;
-            exponent = (stored >> (exponent_bits - 1)) & 1 ? -magnitude : magnitude;
-        }
-        v = std::ldexp(static_cast<float>((1 << mantissa_bits) + mantissa), exponent - mantissa_bits);
-    }
-    return code & 0x80 ? -v : v;
-}
-
-float decode_fp4(uint8_t code) {
-    static constexpr float kValues[8] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
-    const float v = kValues[code & 7];
-    return code & 8 ? -v : v;
-}
-
-const CodeTable& e4m3_table() {
-    static const CodeTable t = make_table(decode_e4m3, 128, 480.0f);
-    return t;
-}
-const CodeTable& hf8_table() {
-    static const CodeTable t = make_table(decode_hf8, 128, 49152.0f);
-    return t;
-}
-const CodeTable& fp4_table() {
-    static const CodeTable t = make_table(decode_fp4, 8, 8.0f);
-    return t;
+  return value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
 }
 
 template <class T>
 T load_as(const void* p) {
-    T v;
-    std::memcpy(&v, p, sizeof v);
-    return v;
+  T v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
 }
 template <class T>
 void store_as(void* p, T v) {
-    std::memcpy(p, &v, sizeof v);
+  std::memcpy(p, &v, sizeof v);
 }
 
 template <class F>
 F round_mode(F value, CastMode mode) {
-    if (!std::isfinite(value)) return value;
-    const F toward_zero = std::trunc(value);
-    const F fraction = std::fabs(value - toward_zero);  // exact
-    const F one = std::copysign(F{1}, value);
-    switch (mode) {
-        case CastMode::kNone:
-        case CastMode::kTrunc: return toward_zero;
-        case CastMode::kFloor: return std::floor(value);
-        case CastMode::kCeil: return std::ceil(value);
-        case CastMode::kRound: return fraction >= F{0.5} ? toward_zero + one : toward_zero;
-        case CastMode::kRint:
-        case CastMode::kOdd: {
-            if (fraction != F{0.5}) return fraction > F{0.5} ? toward_zero + one : toward_zero;
-            const bool is_odd = std::fmod(toward_zero, F{2}) != F{0};
-            return is_odd == (mode == CastMode::kOdd) ? toward_zero : toward_zero + one;
-        }
+  if (!std::isfinite(value)) return value;
+  const F toward_zero = std::trunc(value);
+  const F fraction = std::fabs(value - toward_zero);  // exact
+  const F one = std::copysign(F{1}, value);
+  switch (mode) {
+    case CastMode::kNone:
+    case CastMode::kTrunc:
+      return toward_zero;
+    case CastMode::kFloor:
+      return std::floor(value);
+    case CastMode::kCeil:
+      return std::ceil(value);
+    case CastMode::kRound:
+      return fraction >= F{0.5} ? toward_zero + one : toward_zero;
+    case CastMode::kRint:
+    case CastMode::kOdd: {
+      if (fraction != F{0.5}) return fraction > F{0.5} ? toward_zero + one : toward_zero;
+      const bool is_odd = std::fmod(toward_zero, F{2}) != F{0};
+      return is_odd == (mode == CastMode::kOdd) ? toward_zero : toward_zero + one;
     }
-    return toward_zero;
+  }
+  return toward_zero;
 }
 
 }  // namespace
 
 uint16_t int64_to_fp16(int64_t value) {
-    const uint16_t magnitude = uint64_to_fp16(magnitude_of(value));
-    return static_cast<uint16_t>(value < 0 ? magnitude | 0x8000u : magnitude);
+  const uint16_t magnitude = uint64_to_fp16(magnitude_of(value));
+  return static_cast<uint16_t>(value < 0 ? magnitude | 0x8000u : magnitude);
 }
 uint16_t int64_to_bf16(int64_t value) {
-    const uint16_t magnitude = uint64_to_bf16(magnitude_of(value));
-    return static_cast<uint16_t>(value < 0 ? magnitude | 0x8000u : magnitude);
+  const uint16_t magnitude = uint64_to_bf16(magnitude_of(value));
+  return static_cast<uint16_t>(value < 0 ? magnitude | 0x8000u : magnitude);
 }
 uint16_t uint64_to_fp16(uint64_t value) { return fp32_to_fp16(sticky_float(value)); }
 uint16_t uint64_to_bf16(uint64_t value) { return fp32_to_bf16(sticky_float(value)); }
-
-float fp8e4m3_to_fp32(uint8_t code) { return decode_e4m3(code); }
-uint8_t fp32_to_fp8e4m3(float value) {
-    const uint8_t sign = std::signbit(value) ? 0x80 : 0;
-    const float magnitude = std::fabs(value);
-    if (!(magnitude <= e4m3_table().overflow_from)) return static_cast<uint8_t>(sign | 0x7f);
-    return static_cast<uint8_t>(sign | nearest_code(e4m3_table(), magnitude));
-}
-
-float fp8e5m2_to_fp32(uint8_t code) { return fp16_to_fp32(static_cast<uint16_t>(code << 8)); }
-uint8_t fp32_to_fp8e5m2(float value) {
-    const uint32_t bits = std::bit_cast<uint32_t>(value);
-    const auto sign = static_cast<uint8_t>((bits >> 24) & 0x80u);
-    if (std::isnan(value)) return static_cast<uint8_t>(sign | 0x7e);
-    const double magnitude = std::fabs(static_cast<double>(value));
-    if (magnitude >= 61440.0) return static_cast<uint8_t>(sign | 0x7c);  // the tie above 57344 goes to infinity (even)
-    if (magnitude == 0) return sign;
-    const int exponent = std::max(std::ilogb(magnitude), -14);
-    const double quantum = std::ldexp(1.0, exponent - 2);
-    const double scaled = round_mode(magnitude / quantum, CastMode::kRint);  // division by a power of two is exact
-    const auto steps = static_cast<int>(scaled);                              // 0..8
-    return static_cast<uint8_t>(sign | static_cast<uint8_t>(((exponent + 14) << 2) + steps));
-}
-
-float fp8e8m0_to_fp32(uint8_t code) {
-    if (code == 255) return std::numeric_limits<float>::quiet_NaN();
-    return std::ldexp(1.0f, code - 127);
-}
-uint8_t fp32_to_fp8e8m0(float value) {
-    if (!(value > 0) || std::isinf(value)) return 255;
-    const int exponent = std::ilogb(value);
-    const float fraction = std::ldexp(value, -exponent);  // [1, 2)
-    int code = exponent + 127;
-    if (fraction > 1.5f || (fraction == 1.5f && (code & 1))) ++code;
-    return static_cast<uint8_t>(std::clamp(code, 0, 254));
-}
-
-float hf8_to_fp32(uint8_t code) { return decode_hf8(code); }
-uint8_t fp32_to_hf8(float value) {
-    if (std::isnan(value)) return 0x80;
-    const uint8_t sign = std::signbit(value) ? 0x80 : 0;
-    const float magnitude = std::fabs(value);
-    if (magnitude > hf8_table().overflow_from) return static_cast<uint8_t>(sign | 0x6f);
-    const uint8_t code = nearest_code(hf8_table(), magnitude);
-    return code == 0 ? 0 : static_cast<uint8_t>(sign | code);  // there is no negative zero
-}
-
-float fp4_to_fp32(uint8_t code) { return decode_fp4(code); }
-uint8_t fp32_to_fp4(float value) {
-    if (std::isnan(value)) return 0;
-    const uint8_t sign = std::signbit(value) ? 8 : 0;
-    return static_cast<uint8_t>(sign | nearest_code(fp4_table(), std::fabs(value)));
-}
 
 float round_by_mode(float value, CastMode mode) { return round_mode(value, mode); }
 double round_by_mode(double value, CastMode mode) { return round_mode(value, mode); }
 
 int32_t saturate_int32(double value) {
-    if (std::isnan(value)) return 0;
-    if (value >= 2147483647.0) return std::numeric_limits<int32_t>::max();
-    if (value <= -2147483648.0) return std::numeric_limits<int32_t>::min();
-    return static_cast<int32_t>(value);
+  if (std::isnan(value)) return 0;
+  if (value >= 2147483647.0) return std::numeric_limits<int32_t>::max();
+  if (value <= -2147483648.0) return std::numeric_limits<int32_t>::min();
+  return static_cast<int32_t>(value);
 }
 int64_t saturate_int64(double value) {
-    if (std::isnan(value)) return 0;
-    if (value >= 9223372036854775808.0) return std::numeric_limits<int64_t>::max();
-    if (value <= -9223372036854775808.0) return std::numeric_limits<int64_t>::min();
-    return static_cast<int64_t>(value);
+  if (std::isnan(value)) return 0;
+  if (value >= 9223372036854775808.0) return std::numeric_limits<int64_t>::max();
+  if (value <= -9223372036854775808.0) return std::numeric_limits<int64_t>::min();
+  return static_cast<int64_t>(value);
 }
 uint32_t saturate_uint32(double value) {
-    if (!(value > 0)) return 0;
-    if (value >= 4294967295.0) return std::numeric_limits<uint32_t>::max();
-    return static_cast<uint32_t>(value);
+  if (!(value > 0)) return 0;
+  if (value >= 4294967295.0) return std::numeric_limits<uint32_t>::max();
+  return static_cast<uint32_t>(value);
 }
 uint64_t saturate_uint64(double value) {
-    if (!(value > 0)) return 0;
-    if (value >= 18446744073709551616.0) return std::numeric_limits<uint64_t>::max();
-    return static_cast<uint64_t>(value);
+  if (!(value > 0)) return 0;
+  if (value >= 18446744073709551616.0) return std::numeric_limits<uint64_t>::max();
+  return static_cast<uint64_t>(value);
 }
 
 int64_t float_to_integer(double value, DType dtype) {
-    switch (dtype) {
-        case DType::kInt4: return std::isnan(value) ? 0 : static_cast<int64_t>(std::clamp(value, -8.0, 7.0));
-        case DType::kUInt4: return std::isnan(value) ? 0 : static_cast<int64_t>(std::clamp(value, 0.0, 15.0));
-        case DType::kInt32: return saturate_int32(value);
-        case DType::kUInt32: return saturate_uint32(value);
-        case DType::kUInt64: return static_cast<int64_t>(saturate_uint64(value));
-        case DType::kInt64:
-        case DType::kIndex:
-        case DType::kTaskId: return saturate_int64(value);
-        case DType::kBool: return value != 0;
-        default: return wrap_integer(saturate_int32(value), dtype);
-    }
+  switch (dtype) {
+    case DType::kInt4:
+      return std::isnan(value) ? 0 : static_cast<int64_t>(std::clamp(value, -8.0, 7.0));
+    case DType::kUInt4:
+      return std::isnan(value) ? 0 : static_cast<int64_t>(std::clamp(value, 0.0, 15.0));
+    case DType::kInt32:
+      return saturate_int32(value);
+    case DType::kUInt32:
+      return saturate_uint32(value);
+    case DType::kUInt64:
+      return static_cast<int64_t>(saturate_uint64(value));
+    case DType::kInt64:
+    case DType::kIndex:
+    case DType::kTaskId:
+      return saturate_int64(value);
+    case DType::kBool:
+      return value != 0;
+    default:
+      return wrap_integer(saturate_int32(value), dtype);
+  }
 }
 
 bool integer_overflows(double value, DType dtype) {
-    if (std::isnan(value)) return true;
-    const int bits = dtype_bits(dtype);
-    if (is_unsigned_int(dtype)) return value < 0 || value >= std::ldexp(1.0, bits);
-    if (dtype == DType::kBool) return value != 0 && value != 1;
-    return value < -std::ldexp(1.0, bits - 1) || value >= std::ldexp(1.0, bits - 1);
+  if (std::isnan(value)) return true;
+  const int bits = dtype_bits(dtype);
+  if (is_unsigned_int(dtype)) return value < 0 || value >= std::ldexp(1.0, bits);
+  if (dtype == DType::kBool) return value != 0 && value != 1;
+  return value < -std::ldexp(1.0, bits - 1) || value >= std::ldexp(1.0, bits - 1);
 }
 
 int64_t wrap_integer(int64_t value, DType dtype) {
-    switch (dtype) {
-        case DType::kBool: return value != 0;
-        case DType::kInt4: return static_cast<int64_t>(static_cast<uint64_t>(value) << 60) >> 60;
-        case DType::kUInt4: return value & 15;
-        case DType::kInt8: return static_cast<int8_t>(value);
-        case DType::kInt16: return static_cast<int16_t>(value);
-        case DType::kInt32: return static_cast<int32_t>(value);
-        case DType::kUInt8: return static_cast<uint8_t>(value);
-        case DType::kUInt16: return static_cast<uint16_t>(value);
-        case DType::kUInt32: return static_cast<uint32_t>(value);
-        default: return value;
-    }
+  switch (dtype) {
+    case DType::kBool:
+      return value != 0;
+    case DType::kInt4:
+      return static_cast<int64_t>(static_cast<uint64_t>(value) << 60) >> 60;
+    case DType::kUInt4:
+      return value & 15;
+    case DType::kInt8:
+      return static_cast<int8_t>(value);
+    case DType::kInt16:
+      return static_cast<int16_t>(value);
+    case DType::kInt32:
+      return static_cast<int32_t>(value);
+    case DType::kUInt8:
+      return static_cast<uint8_t>(value);
+    case DType::kUInt16:
+      return static_cast<uint16_t>(value);
+    case DType::kUInt32:
+      return static_cast<uint32_t>(value);
+    default:
+      return value;
+  }
 }
 
 double read_float(DType dtype, const void* element) {
-    switch (dtype) {
-        case DType::kFp32: return load_as<float>(element);
-        case DType::kFp16: return fp16_to_fp32(load_as<uint16_t>(element));
-        case DType::kBf16: return bf16_to_fp32(load_as<uint16_t>(element));
-        case DType::kFp8E4M3FN: return fp8e4m3_to_fp32(load_as<uint8_t>(element));
-        case DType::kFp8E5M2: return fp8e5m2_to_fp32(load_as<uint8_t>(element));
-        case DType::kFp8E8M0: return fp8e8m0_to_fp32(load_as<uint8_t>(element));
-        case DType::kHf8: return hf8_to_fp32(load_as<uint8_t>(element));
-        case DType::kFp4: return fp4_to_fp32(load_as<uint8_t>(element));
-        default: return static_cast<double>(read_integer(dtype, element));
-    }
+  switch (dtype) {
+    case DType::kFp32:
+      return load_as<float>(element);
+    case DType::kFp16:
+      return fp16_to_fp32(load_as<uint16_t>(element));
+    case DType::kBf16:
+      return bf16_to_fp32(load_as<uint16_t>(element));
+    case DType::kFp8E4M3FN:
+      return fp8e4m3_to_fp32(load_as<uint8_t>(element));
+    case DType::kFp8E5M2:
+      return fp8e5m2_to_fp32(load_as<uint8_t>(element));
+    case DType::kFp8E8M0:
+      return fp8e8m0_to_fp32(load_as<uint8_t>(element));
+    case DType::kHf8:
+      return hf8_to_fp32(load_as<uint8_t>(element));
+    case DType::kFp4:
+      return fp4_to_fp32(load_as<uint8_t>(element));
+    default:
+      return static_cast<double>(read_integer(dtype, element));
+  }
 }
 
 int64_t read_integer(DType dtype, const void* element) {
-    switch (dtype_bytes(dtype)) {
-        case 1: return wrap_integer(load_as<uint8_t>(element), dtype);
-        case 2: return wrap_integer(load_as<uint16_t>(element), dtype);
-        case 4: return wrap_integer(load_as<uint32_t>(element), dtype);
-        default: return load_as<int64_t>(element);
-    }
+  switch (dtype_bytes(dtype)) {
+    case 1:
+      return wrap_integer(load_as<uint8_t>(element), dtype);
+    case 2:
+      return wrap_integer(load_as<uint16_t>(element), dtype);
+    case 4:
+      return wrap_integer(load_as<uint32_t>(element), dtype);
+    default:
+      return load_as<int64_t>(element);
+  }
 }
 
 void write_float(DType dtype, void* element, double value) {
-    const auto single = static_cast<float>(value);
-    switch (dtype) {
-        case DType::kFp32: store_as(element, single); break;
-        case DType::kFp16: store_as(element, fp32_to_fp16(single)); break;
-        case DType::kBf16: store_as(element, fp32_to_bf16(single)); break;
-        case DType::kFp8E4M3FN: store_as(element, fp32_to_fp8e4m3(single)); break;
-        case DType::kFp8E5M2: store_as(element, fp32_to_fp8e5m2(single)); break;
-        case DType::kFp8E8M0: store_as(element, fp32_to_fp8e8m0(single)); break;
-        case DType::kHf8: store_as(element, fp32_to_hf8(single)); break;
-        case DType::kFp4: store_as(element, fp32_to_fp4(single)); break;
-        default: write_integer(dtype, element, float_to_integer(value, dtype)); break;
-    }
+  const auto single = static_cast<float>(value);
+  switch (dtype) {
+    case DType::kFp32:
+      store_as(element, single);
+      break;
+    case DType::kFp16:
+      store_as(element, fp32_to_fp16(single));
+      break;
+    case DType::kBf16:
+      store_as(element, fp32_to_bf16(single));
+      break;
+    case DType::kFp8E4M3FN:
+      store_as(element, fp32_to_fp8e4m3(single));
+      break;
+    case DType::kFp8E5M2:
+      store_as(element, fp32_to_fp8e5m2(single));
+      break;
+    case DType::kFp8E8M0:
+      store_as(element, fp32_to_fp8e8m0(single));
+      break;
+    case DType::kHf8:
+      store_as(element, fp32_to_hf8(single));
+      break;
+    case DType::kFp4:
+      store_as(element, fp32_to_fp4(single));
+      break;
+    default:
+      write_integer(dtype, element, float_to_integer(value, dtype));
+      break;
+  }
 }
 
 void write_integer(DType dtype, void* element, int64_t value) {
-    value = wrap_integer(value, dtype);
-    switch (dtype_bytes(dtype)) {
-        case 1: store_as(element, static_cast<uint8_t>(value)); break;
-        case 2: store_as(element, static_cast<uint16_t>(value)); break;
-        case 4: store_as(element, static_cast<uint32_t>(value)); break;
-        default: store_as(element, value); break;
-    }
+  value = wrap_integer(value, dtype);
+  switch (dtype_bytes(dtype)) {
+    case 1:
+      store_as(element, static_cast<uint8_t>(value));
+      break;
+    case 2:
+      store_as(element, static_cast<uint16_t>(value));
+      break;
+    case 4:
+      store_as(element, static_cast<uint32_t>(value));
+      break;
+    default:
+      store_as(element, value);
+      break;
+  }
 }
 
 void write_extreme(DType dtype, void* element, bool greatest) {
-    if (is_float(dtype)) {
-        switch (dtype) {
-            case DType::kFp8E4M3FN: store_as(element, static_cast<uint8_t>(greatest ? 0x7e : 0xfe)); break;
-            case DType::kFp8E8M0: store_as(element, static_cast<uint8_t>(greatest ? 254 : 0)); break;
-            case DType::kFp4: store_as(element, static_cast<uint8_t>(greatest ? 7 : 15)); break;
-            default:
-                write_float(dtype, element, greatest ? std::numeric_limits<double>::infinity()
-                                                     : -std::numeric_limits<double>::infinity());
-        }
-        return;
+  if (is_float(dtype)) {
+    switch (dtype) {
+      case DType::kFp8E4M3FN:
+        store_as(element, static_cast<uint8_t>(greatest ? 0x7e : 0xfe));
+        break;
+      case DType::kFp8E8M0:
+        store_as(element, static_cast<uint8_t>(greatest ? 254 : 0));
+        break;
+      case DType::kFp4:
+        store_as(element, static_cast<uint8_t>(greatest ? 7 : 15));
+        break;
+      default:
+        write_float(
+            dtype, element,
+            greatest ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity());
     }
-    const int bits = dtype == DType::kBool ? 1 : dtype_bits(dtype);
-    if (is_signed_int(dtype)) {
-        const int64_t top = std::numeric_limits<int64_t>::max() >> (64 - bits);
-        write_integer(dtype, element, greatest ? top : -top - 1);
-    } else {
-        write_integer(dtype, element, greatest ? static_cast<int64_t>(~uint64_t{0} >> (64 - bits)) : 0);
-    }
+    return;
+  }
+  const int bits = dtype == DType::kBool ? 1 : dtype_bits(dtype);
+  if (is_signed_int(dtype)) {
+    const int64_t top = std::numeric_limits<int64_t>::max() >> (64 - bits);
+    write_integer(dtype, element, greatest ? top : -top - 1);
+  } else {
+    write_integer(dtype, element, greatest ? static_cast<int64_t>(~uint64_t{0} >> (64 - bits)) : 0);
+  }
 }
 
 }  // namespace pypto

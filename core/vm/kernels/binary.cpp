@@ -17,15 +17,15 @@ namespace pypto::vm {
 namespace HWY_NAMESPACE {
 namespace {
 
-#define PYPTO_VECTOR_BODY(Name, expression)                  \
-    template <class E>                                       \
-    struct Name {                                            \
-        template <class D, class V>                          \
-        HWY_INLINE V operator()(D d, V a, V b) const {       \
-            (void)d;                                         \
-            return expression;                               \
-        }                                                    \
-    }
+#define PYPTO_VECTOR_BODY(Name, expression)        \
+  template <class E>                               \
+  struct Name {                                    \
+    template <class D, class V>                    \
+    HWY_INLINE V operator()(D d, V a, V b) const { \
+      (void)d;                                     \
+      return expression;                           \
+    }                                              \
+  }
 PYPTO_VECTOR_BODY(AddBody, hn::Add(a, b));
 PYPTO_VECTOR_BODY(SubBody, hn::Sub(a, b));
 PYPTO_VECTOR_BODY(MulBody, hn::Mul(a, b));
@@ -41,68 +41,100 @@ PYPTO_VECTOR_BODY(LeakyBody, hn::IfThenElse(hn::Gt(a, hn::Zero(d)), a, hn::Mul(a
 
 template <class E, template <class> class Body, bool kSpreadLhs, bool kSpreadRhs>
 void run(const void* lhs, const void* rhs, void* out, size_t n) {
-    map_rows<E, kSpreadLhs, kSpreadRhs>(static_cast<const E*>(lhs), static_cast<const E*>(rhs), static_cast<E*>(out), n,
-                                        Body<E>());
+  map_rows<E, kSpreadLhs, kSpreadRhs>(static_cast<const E*>(lhs), static_cast<const E*>(rhs),
+                                      static_cast<E*>(out), n, Body<E>());
 }
 
 template <class E, template <class> class Body>
 BinaryKernel pick(Spread spread) {
-    switch (spread) {
-        case Spread::kLhs: return &run<E, Body, true, false>;
-        case Spread::kRhs: return &run<E, Body, false, true>;
-        default: return &run<E, Body, false, false>;
-    }
+  switch (spread) {
+    case Spread::kLhs:
+      return &run<E, Body, true, false>;
+    case Spread::kRhs:
+      return &run<E, Body, false, true>;
+    default:
+      return &run<E, Body, false, false>;
+  }
 }
 
 template <class E>
 BinaryKernel float_kernel(BinaryOp op, Spread spread) {
-    switch (op) {
-        case BinaryOp::kAdd: return pick<E, AddBody>(spread);
-        case BinaryOp::kSub: return pick<E, SubBody>(spread);
-        case BinaryOp::kMul: return pick<E, MulBody>(spread);
-        case BinaryOp::kDiv: return pick<E, DivBody>(spread);
-        case BinaryOp::kMax: return pick<E, MaxBody>(spread);
-        case BinaryOp::kMin: return pick<E, MinBody>(spread);
-        case BinaryOp::kExpDif: return pick<E, ExpDifBody>(spread);
-        case BinaryOp::kLeaky: return pick<E, LeakyBody>(spread);
-        default: return nullptr;
-    }
+  switch (op) {
+    case BinaryOp::kAdd:
+      return pick<E, AddBody>(spread);
+    case BinaryOp::kSub:
+      return pick<E, SubBody>(spread);
+    case BinaryOp::kMul:
+      return pick<E, MulBody>(spread);
+    case BinaryOp::kDiv:
+      return pick<E, DivBody>(spread);
+    case BinaryOp::kMax:
+      return pick<E, MaxBody>(spread);
+    case BinaryOp::kMin:
+      return pick<E, MinBody>(spread);
+    case BinaryOp::kExpDif:
+      return pick<E, ExpDifBody>(spread);
+    case BinaryOp::kLeaky:
+      return pick<E, LeakyBody>(spread);
+    default:
+      return nullptr;
+  }
 }
 
 template <class E>
 BinaryKernel integer_vectors(BinaryOp op, Spread spread) {
-    switch (op) {
-        case BinaryOp::kAdd: return pick<E, AddBody>(spread);
-        case BinaryOp::kSub: return pick<E, SubBody>(spread);
-        case BinaryOp::kMul:
-            if constexpr (sizeof(E) == 2 || sizeof(E) == 4) return pick<E, MulBody>(spread);
-            return nullptr;
-        case BinaryOp::kMax: return pick<E, MaxBody>(spread);
-        case BinaryOp::kMin: return pick<E, MinBody>(spread);
-        case BinaryOp::kAnd: return pick<E, AndBody>(spread);
-        case BinaryOp::kOr: return pick<E, OrBody>(spread);
-        case BinaryOp::kXor: return pick<E, XorBody>(spread);
-        default: return nullptr;
-    }
+  switch (op) {
+    case BinaryOp::kAdd:
+      return pick<E, AddBody>(spread);
+    case BinaryOp::kSub:
+      return pick<E, SubBody>(spread);
+    case BinaryOp::kMul:
+      if constexpr (sizeof(E) == 2 || sizeof(E) == 4) return pick<E, MulBody>(spread);
+      return nullptr;
+    case BinaryOp::kMax:
+      return pick<E, MaxBody>(spread);
+    case BinaryOp::kMin:
+      return pick<E, MinBody>(spread);
+    case BinaryOp::kAnd:
+      return pick<E, AndBody>(spread);
+    case BinaryOp::kOr:
+      return pick<E, OrBody>(spread);
+    case BinaryOp::kXor:
+      return pick<E, XorBody>(spread);
+    default:
+      return nullptr;
+  }
 }
 
 BinaryKernel vector_kernel(BinaryOp op, DType dtype, Spread spread) {
-    switch (dtype) {
-        case DType::kFp32: return float_kernel<float>(op, spread);
-        case DType::kFp16: return float_kernel<Fp16>(op, spread);
-        case DType::kBf16: return float_kernel<Bf16>(op, spread);
-        case DType::kInt8: return integer_vectors<int8_t>(op, spread);
-        case DType::kInt16: return integer_vectors<int16_t>(op, spread);
-        case DType::kInt32: return integer_vectors<int32_t>(op, spread);
-        case DType::kInt64:
-        case DType::kIndex: return integer_vectors<int64_t>(op, spread);
-        case DType::kBool:
-        case DType::kUInt8: return integer_vectors<uint8_t>(op, spread);
-        case DType::kUInt16: return integer_vectors<uint16_t>(op, spread);
-        case DType::kUInt32: return integer_vectors<uint32_t>(op, spread);
-        case DType::kUInt64: return integer_vectors<uint64_t>(op, spread);
-        default: return nullptr;
-    }
+  switch (dtype) {
+    case DType::kFp32:
+      return float_kernel<float>(op, spread);
+    case DType::kFp16:
+      return float_kernel<Fp16>(op, spread);
+    case DType::kBf16:
+      return float_kernel<Bf16>(op, spread);
+    case DType::kInt8:
+      return integer_vectors<int8_t>(op, spread);
+    case DType::kInt16:
+      return integer_vectors<int16_t>(op, spread);
+    case DType::kInt32:
+      return integer_vectors<int32_t>(op, spread);
+    case DType::kInt64:
+    case DType::kIndex:
+      return integer_vectors<int64_t>(op, spread);
+    case DType::kBool:
+    case DType::kUInt8:
+      return integer_vectors<uint8_t>(op, spread);
+    case DType::kUInt16:
+      return integer_vectors<uint16_t>(op, spread);
+    case DType::kUInt32:
+      return integer_vectors<uint32_t>(op, spread);
+    case DType::kUInt64:
+      return integer_vectors<uint64_t>(op, spread);
+    default:
+      return nullptr;
+  }
 }
 
 }  // namespace
@@ -115,8 +147,8 @@ namespace pypto::vm {
 HWY_EXPORT(vector_kernel);
 
 BinaryKernel binary_kernel(BinaryOp op, DType dtype, Spread spread) {
-    if (BinaryKernel vectors = HWY_DYNAMIC_DISPATCH(vector_kernel)(op, dtype, spread)) return vectors;
-    return scalar_kernel(op, dtype, spread);
+  if (BinaryKernel vectors = HWY_DYNAMIC_DISPATCH(vector_kernel)(op, dtype, spread)) return vectors;
+  return scalar_kernel(op, dtype, spread);
 }
 
 }  // namespace pypto::vm

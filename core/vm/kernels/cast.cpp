@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Conversions between element types (02 section 11). Everything that involves a float goes through FP32, which holds
-// every value of the narrower floats and of integers up to 24 bits exactly, so that one rounding remains.
+// Conversions between element types (02 section 11). Everything that involves a float goes through FP32,
+// which holds every value of the narrower floats and of integers up to 24 bits exactly, so that one rounding
+// remains.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/vm/kernels/cast.cpp"
 #include <hwy/foreach_target.h>
@@ -24,126 +25,143 @@ namespace {
 
 template <class E>
 void widen_float(const void* in, void* out, size_t n) {
-    using L = Lanes<E>;
-    const hn::ScalableTag<float> d;
-    const auto* x = static_cast<const E*>(in);
-    auto* o = static_cast<float*>(out);
-    const size_t lanes = hn::Lanes(d);
-    size_t i = 0;
-    for (; i + lanes <= n; i += lanes) hn::StoreU(L::load(d, x + i), d, o + i);
-    for (; i < n; ++i) o[i] = compute_value(x[i]);
+  using L = Lanes<E>;
+  const hn::ScalableTag<float> d;
+  const auto* x = static_cast<const E*>(in);
+  auto* o = static_cast<float*>(out);
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(L::load(d, x + i), d, o + i);
+  for (; i < n; ++i) o[i] = compute_value(x[i]);
 }
 
 /// Integers of at most 32 signed or 16 unsigned bits.
 template <class T>
 void widen_integer(const void* in, void* out, size_t n) {
-    const hn::ScalableTag<float> d;
-    const hn::RebindToSigned<decltype(d)> di;
-    const auto* x = static_cast<const T*>(in);
-    auto* o = static_cast<float*>(out);
-    const size_t lanes = hn::Lanes(d);
-    size_t i = 0;
-    for (; i + lanes <= n; i += lanes) {
-        if constexpr (sizeof(T) == 4) {
-            hn::StoreU(hn::ConvertTo(d, hn::LoadU(di, x + i)), d, o + i);
-        } else {
-            const hn::Rebind<T, decltype(d)> narrow;
-            hn::StoreU(hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(narrow, x + i))), d, o + i);
-        }
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const auto* x = static_cast<const T*>(in);
+  auto* o = static_cast<float*>(out);
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    if constexpr (sizeof(T) == 4) {
+      hn::StoreU(hn::ConvertTo(d, hn::LoadU(di, x + i)), d, o + i);
+    } else {
+      const hn::Rebind<T, decltype(d)> narrow;
+      hn::StoreU(hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(narrow, x + i))), d, o + i);
     }
-    for (; i < n; ++i) o[i] = static_cast<float>(x[i]);
+  }
+  for (; i < n; ++i) o[i] = static_cast<float>(x[i]);
 }
 
 UnaryKernel vector_widen(DType dtype) {
-    switch (dtype) {
-        case DType::kFp16: return &widen_float<Fp16>;
-        case DType::kBf16: return &widen_float<Bf16>;
-        case DType::kInt8: return &widen_integer<int8_t>;
-        case DType::kInt16: return &widen_integer<int16_t>;
-        case DType::kInt32: return &widen_integer<int32_t>;
-        case DType::kBool:
-        case DType::kUInt8: return &widen_integer<uint8_t>;
-        case DType::kUInt16: return &widen_integer<uint16_t>;
-        default: return nullptr;
-    }
+  switch (dtype) {
+    case DType::kFp16:
+      return &widen_float<Fp16>;
+    case DType::kBf16:
+      return &widen_float<Bf16>;
+    case DType::kInt8:
+      return &widen_integer<int8_t>;
+    case DType::kInt16:
+      return &widen_integer<int16_t>;
+    case DType::kInt32:
+      return &widen_integer<int32_t>;
+    case DType::kBool:
+    case DType::kUInt8:
+      return &widen_integer<uint8_t>;
+    case DType::kUInt16:
+      return &widen_integer<uint16_t>;
+    default:
+      return nullptr;
+  }
 }
 
 // ------------------------------------------------------------------ from FP32
 
 template <class E>
 void narrow_float(const float* in, void* out, size_t n, CastMode) {
-    using L = Lanes<E>;
-    const hn::ScalableTag<float> d;
-    auto* o = static_cast<E*>(out);
-    const size_t lanes = hn::Lanes(d);
-    size_t i = 0;
-    for (; i + lanes <= n; i += lanes) L::store(d, hn::LoadU(d, in + i), o + i);
-    for (; i < n; ++i) o[i] = element_of<E>(in[i]);
+  using L = Lanes<E>;
+  const hn::ScalableTag<float> d;
+  auto* o = static_cast<E*>(out);
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) L::store(d, hn::LoadU(d, in + i), o + i);
+  for (; i < n; ++i) o[i] = element_of<E>(in[i]);
 }
 
 /// Rounded to integer values; as round_by_mode. Infinities and NaN pass through.
 template <CastMode kMode, class D, class V>
 HWY_INLINE V round_lanes(D d, V x) {
-    if constexpr (kMode == CastMode::kRint) return hn::Round(x);
-    if constexpr (kMode == CastMode::kFloor) return hn::Floor(x);
-    if constexpr (kMode == CastMode::kCeil) return hn::Ceil(x);
-    const auto toward_zero = hn::Trunc(x);
-    if constexpr (kMode == CastMode::kNone || kMode == CastMode::kTrunc) return toward_zero;
-    const auto fraction = hn::Abs(hn::Sub(x, toward_zero));
-    const auto half = hn::Set(d, 0.5f);
-    const auto away = hn::Add(toward_zero, hn::CopySign(hn::Set(d, 1.0f), x));
-    if constexpr (kMode == CastMode::kRound) return hn::IfThenElse(hn::Ge(fraction, half), away, toward_zero);
-    // Ties to odd: a tie at an even integer moves away from zero. Ties exist only where halving is exact.
-    const auto halved = hn::Mul(toward_zero, half);
-    const auto is_even = hn::Eq(halved, hn::Trunc(halved));
-    const auto moves = hn::Or(hn::Gt(fraction, half), hn::And(hn::Eq(fraction, half), is_even));
-    return hn::IfThenElse(moves, away, toward_zero);
+  if constexpr (kMode == CastMode::kRint) return hn::Round(x);
+  if constexpr (kMode == CastMode::kFloor) return hn::Floor(x);
+  if constexpr (kMode == CastMode::kCeil) return hn::Ceil(x);
+  const auto toward_zero = hn::Trunc(x);
+  if constexpr (kMode == CastMode::kNone || kMode == CastMode::kTrunc) return toward_zero;
+  const auto fraction = hn::Abs(hn::Sub(x, toward_zero));
+  const auto half = hn::Set(d, 0.5f);
+  const auto away = hn::Add(toward_zero, hn::CopySign(hn::Set(d, 1.0f), x));
+  if constexpr (kMode == CastMode::kRound) return hn::IfThenElse(hn::Ge(fraction, half), away, toward_zero);
+  // Ties to odd: a tie at an even integer moves away from zero. Ties exist only where halving is exact.
+  const auto halved = hn::Mul(toward_zero, half);
+  const auto is_even = hn::Eq(halved, hn::Trunc(halved));
+  const auto moves = hn::Or(hn::Gt(fraction, half), hn::And(hn::Eq(fraction, half), is_even));
+  return hn::IfThenElse(moves, away, toward_zero);
 }
 
 /// Saturated to INT32, NaN to 0.
 template <class D, class V>
 HWY_INLINE hn::VFromD<hn::RebindToSigned<D>> int32_lanes(D d, V rounded) {
-    const hn::RebindToSigned<D> di;
-    const auto is_number = hn::Eq(rounded, rounded);
-    const auto clean = hn::IfThenElseZero(is_number, rounded);
-    const auto too_big = hn::RebindMask(di, hn::Ge(clean, hn::Set(d, 2147483648.0f)));
-    const auto low = hn::Max(clean, hn::Set(d, -2147483648.0f));
-    const auto safe = hn::IfThenElse(hn::Ge(clean, hn::Set(d, 2147483648.0f)), hn::Zero(d), low);
-    return hn::IfThenElse(too_big, hn::Set(di, 0x7fffffff), hn::ConvertTo(di, safe));
+  const hn::RebindToSigned<D> di;
+  const auto is_number = hn::Eq(rounded, rounded);
+  const auto clean = hn::IfThenElseZero(is_number, rounded);
+  const auto too_big = hn::RebindMask(di, hn::Ge(clean, hn::Set(d, 2147483648.0f)));
+  const auto low = hn::Max(clean, hn::Set(d, -2147483648.0f));
+  const auto safe = hn::IfThenElse(hn::Ge(clean, hn::Set(d, 2147483648.0f)), hn::Zero(d), low);
+  return hn::IfThenElse(too_big, hn::Set(di, 0x7fffffff), hn::ConvertTo(di, safe));
 }
 
 template <CastMode kMode>
 void round_row(const float* in, float* out, size_t n) {
-    map_row<float>(in, out, n, [](auto d, auto x) HWY_ATTR { return round_lanes<kMode>(d, x); });
+  map_row<float>(in, out, n, [](auto d, auto x) HWY_ATTR { return round_lanes<kMode>(d, x); });
 }
 
 void round_any(const float* in, float* out, size_t n, CastMode mode) {
-    switch (mode) {
-        case CastMode::kRint: return round_row<CastMode::kRint>(in, out, n);
-        case CastMode::kRound: return round_row<CastMode::kRound>(in, out, n);
-        case CastMode::kFloor: return round_row<CastMode::kFloor>(in, out, n);
-        case CastMode::kCeil: return round_row<CastMode::kCeil>(in, out, n);
-        case CastMode::kOdd: return round_row<CastMode::kOdd>(in, out, n);
-        default: return round_row<CastMode::kTrunc>(in, out, n);
-    }
+  switch (mode) {
+    case CastMode::kRint:
+      return round_row<CastMode::kRint>(in, out, n);
+    case CastMode::kRound:
+      return round_row<CastMode::kRound>(in, out, n);
+    case CastMode::kFloor:
+      return round_row<CastMode::kFloor>(in, out, n);
+    case CastMode::kCeil:
+      return round_row<CastMode::kCeil>(in, out, n);
+    case CastMode::kOdd:
+      return round_row<CastMode::kOdd>(in, out, n);
+    default:
+      return round_row<CastMode::kTrunc>(in, out, n);
+  }
 }
 
 /// Integer-valued FP32 to INT32, saturating.
 void to_int32(const float* in, int32_t* out, size_t n) {
-    const hn::ScalableTag<float> d;
-    const hn::RebindToSigned<decltype(d)> di;
-    const size_t lanes = hn::Lanes(d);
-    size_t i = 0;
-    for (; i + lanes <= n; i += lanes) hn::StoreU(int32_lanes(d, hn::LoadU(d, in + i)), di, out + i);
-    for (; i < n; ++i) out[i] = saturate_int32(in[i]);
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(int32_lanes(d, hn::LoadU(d, in + i)), di, out + i);
+  for (; i < n; ++i) out[i] = saturate_int32(in[i]);
 }
 
 NarrowKernel vector_narrow(DType dtype) {
-    switch (dtype) {
-        case DType::kFp16: return &narrow_float<Fp16>;
-        case DType::kBf16: return &narrow_float<Bf16>;
-        default: return nullptr;
-    }
+  switch (dtype) {
+    case DType::kFp16:
+      return &narrow_float<Fp16>;
+    case DType::kBf16:
+      return &narrow_float<Bf16>;
+    default:
+      return nullptr;
+  }
 }
 
 }  // namespace
@@ -164,28 +182,28 @@ constexpr size_t kStrip = 512;
 
 template <DType kType>
 void widen_scalar(const void* in, void* out, size_t n) {
-    const auto* x = static_cast<const uint8_t*>(in);
-    auto* o = static_cast<float*>(out);
-    const int width = dtype_bytes(kType);
-    for (size_t i = 0; i < n; ++i) {
-        const void* element = x + i * static_cast<size_t>(width);
-        if constexpr (kType == DType::kUInt64) {
-            o[i] = static_cast<float>(static_cast<uint64_t>(read_integer(kType, element)));
-        } else if (is_float(kType)) {
-            o[i] = static_cast<float>(read_float(kType, element));
-        } else {
-            o[i] = static_cast<float>(read_integer(kType, element));
-        }
+  const auto* x = static_cast<const uint8_t*>(in);
+  auto* o = static_cast<float*>(out);
+  const int width = dtype_bytes(kType);
+  for (size_t i = 0; i < n; ++i) {
+    const void* element = x + i * static_cast<size_t>(width);
+    if constexpr (kType == DType::kUInt64) {
+      o[i] = static_cast<float>(static_cast<uint64_t>(read_integer(kType, element)));
+    } else if (is_float(kType)) {
+      o[i] = static_cast<float>(read_float(kType, element));
+    } else {
+      o[i] = static_cast<float>(read_integer(kType, element));
     }
+  }
 }
 
 void copy_fp32(const void* in, void* out, size_t n) { std::memmove(out, in, n * sizeof(float)); }
 
 template <DType kType>
 void narrow_scalar(const float* in, void* out, size_t n, CastMode) {
-    auto* o = static_cast<uint8_t*>(out);
-    const int width = dtype_bytes(kType);
-    for (size_t i = 0; i < n; ++i) write_float(kType, o + i * static_cast<size_t>(width), in[i]);
+  auto* o = static_cast<uint8_t*>(out);
+  const int width = dtype_bytes(kType);
+  for (size_t i = 0; i < n; ++i) write_float(kType, o + i * static_cast<size_t>(width), in[i]);
 }
 
 void narrow_copy(const float* in, void* out, size_t n, CastMode) { std::memmove(out, in, n * sizeof(float)); }
@@ -193,66 +211,77 @@ void narrow_copy(const float* in, void* out, size_t n, CastMode) { std::memmove(
 /// Float to integer through INT32: 32 bits as is, fewer bits by keeping the low ones.
 template <class T>
 void narrow_small(const float* in, void* out, size_t n, CastMode mode) {
-    auto* o = static_cast<T*>(out);
-    float rounded[kStrip];
-    int32_t whole[kStrip];
-    for (size_t i = 0; i < n; i += kStrip) {
-        const size_t count = std::min(kStrip, n - i);
-        HWY_DYNAMIC_DISPATCH(round_any)(in + i, rounded, count, mode);
-        if constexpr (sizeof(T) == 4) {
-            HWY_DYNAMIC_DISPATCH(to_int32)(rounded, o + i, count);
-        } else {
-            HWY_DYNAMIC_DISPATCH(to_int32)(rounded, whole, count);
-            for (size_t j = 0; j < count; ++j) o[i + j] = static_cast<T>(whole[j]);
-        }
+  auto* o = static_cast<T*>(out);
+  float rounded[kStrip];
+  int32_t whole[kStrip];
+  for (size_t i = 0; i < n; i += kStrip) {
+    const size_t count = std::min(kStrip, n - i);
+    HWY_DYNAMIC_DISPATCH(round_any)(in + i, rounded, count, mode);
+    if constexpr (sizeof(T) == 4) {
+      HWY_DYNAMIC_DISPATCH(to_int32)(rounded, o + i, count);
+    } else {
+      HWY_DYNAMIC_DISPATCH(to_int32)(rounded, whole, count);
+      for (size_t j = 0; j < count; ++j) o[i + j] = static_cast<T>(whole[j]);
     }
+  }
 }
 
 /// Float to the integers that do not go through INT32.
 template <DType kType>
 void narrow_other(const float* in, void* out, size_t n, CastMode mode) {
-    auto* o = static_cast<uint8_t*>(out);
-    const auto width = static_cast<size_t>(dtype_bytes(kType));
-    float rounded[kStrip];
-    for (size_t i = 0; i < n; i += kStrip) {
-        const size_t count = std::min(kStrip, n - i);
-        HWY_DYNAMIC_DISPATCH(round_any)(in + i, rounded, count, mode);
-        for (size_t j = 0; j < count; ++j) {
-            write_integer(kType, o + (i + j) * width, float_to_integer(rounded[j], kType));
-        }
+  auto* o = static_cast<uint8_t*>(out);
+  const auto width = static_cast<size_t>(dtype_bytes(kType));
+  float rounded[kStrip];
+  for (size_t i = 0; i < n; i += kStrip) {
+    const size_t count = std::min(kStrip, n - i);
+    HWY_DYNAMIC_DISPATCH(round_any)(in + i, rounded, count, mode);
+    for (size_t j = 0; j < count; ++j) {
+      write_integer(kType, o + (i + j) * width, float_to_integer(rounded[j], kType));
     }
+  }
 }
 
 template <class From, class To>
 void integer_loop(const void* in, void* out, size_t n) {
-    const auto* x = static_cast<const From*>(in);
-    auto* o = static_cast<To*>(out);
-    for (size_t i = 0; i < n; ++i) o[i] = static_cast<To>(x[i]);
+  const auto* x = static_cast<const From*>(in);
+  auto* o = static_cast<To*>(out);
+  for (size_t i = 0; i < n; ++i) o[i] = static_cast<To>(x[i]);
 }
 
 template <class From>
 UnaryKernel integer_to(int width) {
-    switch (width) {
-        case 1: return &integer_loop<From, uint8_t>;
-        case 2: return &integer_loop<From, uint16_t>;
-        case 4: return &integer_loop<From, uint32_t>;
-        default: return &integer_loop<From, uint64_t>;
-    }
+  switch (width) {
+    case 1:
+      return &integer_loop<From, uint8_t>;
+    case 2:
+      return &integer_loop<From, uint16_t>;
+    case 4:
+      return &integer_loop<From, uint32_t>;
+    default:
+      return &integer_loop<From, uint64_t>;
+  }
 }
 
 /// Integer to integer keeps the low bits, so only the source's signedness and the target's width matter.
 UnaryKernel integer_kernel(DType from, DType to) {
-    const int width = dtype_bytes(to);
-    switch (from) {
-        case DType::kInt8: return integer_to<int8_t>(width);
-        case DType::kInt16: return integer_to<int16_t>(width);
-        case DType::kInt32: return integer_to<int32_t>(width);
-        case DType::kBool:
-        case DType::kUInt8: return integer_to<uint8_t>(width);
-        case DType::kUInt16: return integer_to<uint16_t>(width);
-        case DType::kUInt32: return integer_to<uint32_t>(width);
-        default: return integer_to<uint64_t>(width);
-    }
+  const int width = dtype_bytes(to);
+  switch (from) {
+    case DType::kInt8:
+      return integer_to<int8_t>(width);
+    case DType::kInt16:
+      return integer_to<int16_t>(width);
+    case DType::kInt32:
+      return integer_to<int32_t>(width);
+    case DType::kBool:
+    case DType::kUInt8:
+      return integer_to<uint8_t>(width);
+    case DType::kUInt16:
+      return integer_to<uint16_t>(width);
+    case DType::kUInt32:
+      return integer_to<uint32_t>(width);
+    default:
+      return integer_to<uint64_t>(width);
+  }
 }
 
 bool is_nibble(DType d) { return dtype_bits(d) == 4; }
@@ -260,110 +289,143 @@ bool is_nibble(DType d) { return dtype_bits(d) == 4; }
 /// 32- and 64-bit integers to the 16-bit floats without passing through FP32.
 template <class T, bool kBrain>
 void wide_integer_to_16(const void* in, void* out, size_t n) {
-    const auto* x = static_cast<const T*>(in);
-    auto* o = static_cast<uint16_t*>(out);
-    for (size_t i = 0; i < n; ++i) {
-        if constexpr (std::is_same_v<T, uint64_t>) {
-            o[i] = kBrain ? uint64_to_bf16(x[i]) : uint64_to_fp16(x[i]);
-        } else {
-            o[i] = kBrain ? int64_to_bf16(x[i]) : int64_to_fp16(x[i]);
-        }
+  const auto* x = static_cast<const T*>(in);
+  auto* o = static_cast<uint16_t*>(out);
+  for (size_t i = 0; i < n; ++i) {
+    if constexpr (std::is_same_v<T, uint64_t>) {
+      o[i] = kBrain ? uint64_to_bf16(x[i]) : uint64_to_fp16(x[i]);
+    } else {
+      o[i] = kBrain ? int64_to_bf16(x[i]) : int64_to_fp16(x[i]);
     }
+  }
 }
 
 UnaryKernel wide_integer_kernel(DType from, DType to) {
-    const bool brain = to == DType::kBf16;
-    if (!brain && to != DType::kFp16) return nullptr;
-    switch (from) {
-        case DType::kInt32: return brain ? &wide_integer_to_16<int32_t, true> : &wide_integer_to_16<int32_t, false>;
-        case DType::kUInt32: return brain ? &wide_integer_to_16<uint32_t, true> : &wide_integer_to_16<uint32_t, false>;
-        case DType::kInt64:
-        case DType::kIndex: return brain ? &wide_integer_to_16<int64_t, true> : &wide_integer_to_16<int64_t, false>;
-        case DType::kUInt64: return brain ? &wide_integer_to_16<uint64_t, true> : &wide_integer_to_16<uint64_t, false>;
-        default: return nullptr;
-    }
+  const bool brain = to == DType::kBf16;
+  if (!brain && to != DType::kFp16) return nullptr;
+  switch (from) {
+    case DType::kInt32:
+      return brain ? &wide_integer_to_16<int32_t, true> : &wide_integer_to_16<int32_t, false>;
+    case DType::kUInt32:
+      return brain ? &wide_integer_to_16<uint32_t, true> : &wide_integer_to_16<uint32_t, false>;
+    case DType::kInt64:
+    case DType::kIndex:
+      return brain ? &wide_integer_to_16<int64_t, true> : &wide_integer_to_16<int64_t, false>;
+    case DType::kUInt64:
+      return brain ? &wide_integer_to_16<uint64_t, true> : &wide_integer_to_16<uint64_t, false>;
+    default:
+      return nullptr;
+  }
 }
 
 }  // namespace
 
 UnaryKernel widen_kernel(DType dtype) {
-    if (UnaryKernel vectors = HWY_DYNAMIC_DISPATCH(vector_widen)(dtype)) return vectors;
-    switch (dtype) {
-        case DType::kFp32: return &copy_fp32;
-        case DType::kInt4: return &widen_scalar<DType::kInt4>;
-        case DType::kUInt4: return &widen_scalar<DType::kUInt4>;
-        case DType::kUInt32: return &widen_scalar<DType::kUInt32>;
-        case DType::kInt64:
-        case DType::kIndex:
-        case DType::kTaskId: return &widen_scalar<DType::kInt64>;
-        case DType::kUInt64: return &widen_scalar<DType::kUInt64>;
-        case DType::kFp4: return &widen_scalar<DType::kFp4>;
-        case DType::kFp8E4M3FN: return &widen_scalar<DType::kFp8E4M3FN>;
-        case DType::kFp8E5M2: return &widen_scalar<DType::kFp8E5M2>;
-        case DType::kFp8E8M0: return &widen_scalar<DType::kFp8E8M0>;
-        case DType::kHf8: return &widen_scalar<DType::kHf8>;
-        default: return nullptr;
-    }
+  if (UnaryKernel vectors = HWY_DYNAMIC_DISPATCH(vector_widen)(dtype)) return vectors;
+  switch (dtype) {
+    case DType::kFp32:
+      return &copy_fp32;
+    case DType::kInt4:
+      return &widen_scalar<DType::kInt4>;
+    case DType::kUInt4:
+      return &widen_scalar<DType::kUInt4>;
+    case DType::kUInt32:
+      return &widen_scalar<DType::kUInt32>;
+    case DType::kInt64:
+    case DType::kIndex:
+    case DType::kTaskId:
+      return &widen_scalar<DType::kInt64>;
+    case DType::kUInt64:
+      return &widen_scalar<DType::kUInt64>;
+    case DType::kFp4:
+      return &widen_scalar<DType::kFp4>;
+    case DType::kFp8E4M3FN:
+      return &widen_scalar<DType::kFp8E4M3FN>;
+    case DType::kFp8E5M2:
+      return &widen_scalar<DType::kFp8E5M2>;
+    case DType::kFp8E8M0:
+      return &widen_scalar<DType::kFp8E8M0>;
+    case DType::kHf8:
+      return &widen_scalar<DType::kHf8>;
+    default:
+      return nullptr;
+  }
 }
 
 NarrowKernel narrow_kernel(DType dtype) {
-    if (NarrowKernel vectors = HWY_DYNAMIC_DISPATCH(vector_narrow)(dtype)) return vectors;
-    switch (dtype) {
-        case DType::kFp32: return &narrow_copy;
-        case DType::kInt8:
-        case DType::kUInt8: return &narrow_small<uint8_t>;
-        case DType::kInt16:
-        case DType::kUInt16: return &narrow_small<uint16_t>;
-        case DType::kInt32: return &narrow_small<int32_t>;
-        case DType::kInt4: return &narrow_other<DType::kInt4>;
-        case DType::kUInt4: return &narrow_other<DType::kUInt4>;
-        case DType::kUInt32: return &narrow_other<DType::kUInt32>;
-        case DType::kInt64:
-        case DType::kIndex:
-        case DType::kTaskId: return &narrow_other<DType::kInt64>;
-        case DType::kUInt64: return &narrow_other<DType::kUInt64>;
-        case DType::kBool: return &narrow_other<DType::kBool>;
-        case DType::kFp4: return &narrow_scalar<DType::kFp4>;
-        case DType::kFp8E4M3FN: return &narrow_scalar<DType::kFp8E4M3FN>;
-        case DType::kFp8E5M2: return &narrow_scalar<DType::kFp8E5M2>;
-        case DType::kFp8E8M0: return &narrow_scalar<DType::kFp8E8M0>;
-        case DType::kHf8: return &narrow_scalar<DType::kHf8>;
-        default: return nullptr;
-    }
+  if (NarrowKernel vectors = HWY_DYNAMIC_DISPATCH(vector_narrow)(dtype)) return vectors;
+  switch (dtype) {
+    case DType::kFp32:
+      return &narrow_copy;
+    case DType::kInt8:
+    case DType::kUInt8:
+      return &narrow_small<uint8_t>;
+    case DType::kInt16:
+    case DType::kUInt16:
+      return &narrow_small<uint16_t>;
+    case DType::kInt32:
+      return &narrow_small<int32_t>;
+    case DType::kInt4:
+      return &narrow_other<DType::kInt4>;
+    case DType::kUInt4:
+      return &narrow_other<DType::kUInt4>;
+    case DType::kUInt32:
+      return &narrow_other<DType::kUInt32>;
+    case DType::kInt64:
+    case DType::kIndex:
+    case DType::kTaskId:
+      return &narrow_other<DType::kInt64>;
+    case DType::kUInt64:
+      return &narrow_other<DType::kUInt64>;
+    case DType::kBool:
+      return &narrow_other<DType::kBool>;
+    case DType::kFp4:
+      return &narrow_scalar<DType::kFp4>;
+    case DType::kFp8E4M3FN:
+      return &narrow_scalar<DType::kFp8E4M3FN>;
+    case DType::kFp8E5M2:
+      return &narrow_scalar<DType::kFp8E5M2>;
+    case DType::kFp8E8M0:
+      return &narrow_scalar<DType::kFp8E8M0>;
+    case DType::kHf8:
+      return &narrow_scalar<DType::kHf8>;
+    default:
+      return nullptr;
+  }
 }
 
 void cast_row(DType from, const void* in, DType to, void* out, size_t n, CastMode mode) {
-    if (same_dtype(from, to)) {
-        std::memmove(out, in, n * static_cast<size_t>(dtype_bytes(from)));
-        return;
+  if (same_dtype(from, to)) {
+    std::memmove(out, in, n * static_cast<size_t>(dtype_bytes(from)));
+    return;
+  }
+  if (!is_float(from) && !is_float(to)) {
+    if (is_nibble(from) || is_nibble(to) || to == DType::kBool) {
+      const auto from_width = static_cast<size_t>(dtype_bytes(from));
+      const auto to_width = static_cast<size_t>(dtype_bytes(to));
+      for (size_t i = 0; i < n; ++i) {
+        write_integer(to, static_cast<uint8_t*>(out) + i * to_width,
+                      read_integer(from, static_cast<const uint8_t*>(in) + i * from_width));
+      }
+      return;
     }
-    if (!is_float(from) && !is_float(to)) {
-        if (is_nibble(from) || is_nibble(to) || to == DType::kBool) {
-            const auto from_width = static_cast<size_t>(dtype_bytes(from));
-            const auto to_width = static_cast<size_t>(dtype_bytes(to));
-            for (size_t i = 0; i < n; ++i) {
-                write_integer(to, static_cast<uint8_t*>(out) + i * to_width,
-                              read_integer(from, static_cast<const uint8_t*>(in) + i * from_width));
-            }
-            return;
-        }
-        return integer_kernel(from, to)(in, out, n);
-    }
-    if (!is_float(from)) {
-        if (UnaryKernel direct = wide_integer_kernel(from, to)) return direct(in, out, n);
-    }
-    if (from == DType::kFp32) return narrow_kernel(to)(static_cast<const float*>(in), out, n, mode);
-    const UnaryKernel widen = widen_kernel(from);
-    if (to == DType::kFp32) return widen(in, out, n);
-    const NarrowKernel narrow = narrow_kernel(to);
-    const auto from_width = static_cast<size_t>(dtype_bytes(from));
-    const auto to_width = static_cast<size_t>(dtype_bytes(to));
-    float strip[kStrip];
-    for (size_t i = 0; i < n; i += kStrip) {
-        const size_t count = std::min(kStrip, n - i);
-        widen(static_cast<const uint8_t*>(in) + i * from_width, strip, count);
-        narrow(strip, static_cast<uint8_t*>(out) + i * to_width, count, mode);
-    }
+    return integer_kernel(from, to)(in, out, n);
+  }
+  if (!is_float(from)) {
+    if (UnaryKernel direct = wide_integer_kernel(from, to)) return direct(in, out, n);
+  }
+  if (from == DType::kFp32) return narrow_kernel(to)(static_cast<const float*>(in), out, n, mode);
+  const UnaryKernel widen = widen_kernel(from);
+  if (to == DType::kFp32) return widen(in, out, n);
+  const NarrowKernel narrow = narrow_kernel(to);
+  const auto from_width = static_cast<size_t>(dtype_bytes(from));
+  const auto to_width = static_cast<size_t>(dtype_bytes(to));
+  float strip[kStrip];
+  for (size_t i = 0; i < n; i += kStrip) {
+    const size_t count = std::min(kStrip, n - i);
+    widen(static_cast<const uint8_t*>(in) + i * from_width, strip, count);
+    narrow(strip, static_cast<uint8_t*>(out) + i * to_width, count, mode);
+  }
 }
 
 }  // namespace pypto::vm

@@ -13,26 +13,26 @@ namespace {
 constexpr int64_t kStripElements = 2048;
 
 std::vector<uint8_t>& arena() {
-    thread_local std::vector<uint8_t> bytes;
-    return bytes;
+  thread_local std::vector<uint8_t> bytes;
+  return bytes;
 }
 
 int64_t count_of(ChainPart part, int64_t rows, int64_t columns) {
-    return part == ChainPart::kOne ? 1 : part == ChainPart::kColumn ? rows : rows * columns;
+  return part == ChainPart::kOne ? 1 : part == ChainPart::kColumn ? rows : rows * columns;
 }
 
 /// Operand data in the computing dtype.
 const uint8_t* converted(const uint8_t* data, DType from, DType compute, int64_t count, uint8_t* room) {
-    cast_row(from, data, compute, room, static_cast<size_t>(count), CastMode::kRound);
-    return room;
+  cast_row(from, data, compute, room, static_cast<size_t>(count), CastMode::kRound);
+  return room;
 }
 
 void spread(const uint8_t* in, bool one, uint8_t* out, int64_t count, int64_t width) {
-    if (one) {
-        fill_row(out, in, static_cast<size_t>(count), static_cast<int>(width));
-    } else {
-        std::memmove(out, in, static_cast<size_t>(count * width));
-    }
+  if (one) {
+    fill_row(out, in, static_cast<size_t>(count), static_cast<int>(width));
+  } else {
+    std::memmove(out, in, static_cast<size_t>(count * width));
+  }
 }
 
 }  // namespace
@@ -41,420 +41,365 @@ void spread(const uint8_t* in, bool one, uint8_t* out, int64_t count, int64_t wi
 
 StripRun::StripRun(const Chain& chain, const ChainPlan& plan)
     : chain_(chain), plan_(plan), input_count_(static_cast<size_t>(chain.inputs)) {
-    choose_strip();
-    make_slots();
-    make_steps();
+  choose_strip();
+  make_slots();
+  make_steps();
 }
 
 void StripRun::bind(std::span<const View> values) {
-    for (size_t v = 0; v < values.size(); ++v) {
-        Slot& s = slots_[v];
-        if (!s.given) continue;
-        s.base = values[v].data();
-        s.pitch = row_pitch(values[v], s.width);
-    }
+  for (size_t v = 0; v < values.size(); ++v) {
+    Slot& s = slots_[v];
+    if (!s.given) continue;
+    s.base = values[v].data();
+    s.pitch = row_pitch(values[v], s.width);
+  }
 }
 
 void StripRun::set_scalars(std::span<const Scalar> scalars) {
-    for (const auto& [k, compute] : scalar_steps_) {
-        const auto index = static_cast<size_t>(chain_.steps[k].scalar);
-        const DType from = chain_.scalars[index];
-        uint8_t* element = scalar_elements_.data() + k * 8;
-        if (is_float(from)) {
-            write_float(compute, element, scalars[index].f);
-        } else if (is_float(compute)) {
-            cast_row(from == DType::kUInt64 ? from : DType::kInt64, &scalars[index].i, compute, element, 1,
-                     CastMode::kRound);
-        } else {
-            write_integer(compute, element, scalars[index].i);
-        }
+  for (const auto& [k, compute] : scalar_steps_) {
+    const auto index = static_cast<size_t>(chain_.steps[k].scalar);
+    const DType from = chain_.scalars[index];
+    uint8_t* element = scalar_elements_.data() + k * 8;
+    if (is_float(from)) {
+      write_float(compute, element, scalars[index].f);
+    } else if (is_float(compute)) {
+      cast_row(from == DType::kUInt64 ? from : DType::kInt64, &scalars[index].i, compute, element, 1,
+               CastMode::kRound);
+    } else {
+      write_integer(compute, element, scalars[index].i);
     }
+  }
 }
 
 void StripRun::output(size_t v, const View& target) {
-    Slot& s = slots_[v];
-    s.base = target.data();
-    s.pitch = row_pitch(target, s.width);
-    const bool contiguous = strip_rows_ == 1 || (s.part == ChainPart::kColumn ? s.pitch == s.width
-                                                                              : s.pitch == plan_.columns * s.width);
-    if (s.copies_out == contiguous) grouped_ = false;
-    s.copies_out = !contiguous;
+  Slot& s = slots_[v];
+  s.base = target.data();
+  s.pitch = row_pitch(target, s.width);
+  const bool contiguous =
+      strip_rows_ == 1 ||
+      (s.part == ChainPart::kColumn ? s.pitch == s.width : s.pitch == plan_.columns * s.width);
+  if (s.copies_out == contiguous) grouped_ = false;
+  s.copies_out = !contiguous;
 }
 
 int64_t StripRun::row_pitch(const View& v, int64_t width) const {
-    if (plan_.flat || v.rank < 2) return 0;
-    // Merged leading axes have one pitch; the innermost of them that is longer than 1 tells it.
-    for (int a = v.rank - 2; a >= 0; --a) {
-        if (v.shape[a] != 1) {
-            int64_t inner = 1;
-            for (int b = a + 1; b <= v.rank - 2; ++b) inner *= v.shape[b];
-            return v.stride[a] / std::max<int64_t>(inner, 1) * width;
-        }
+  if (plan_.flat || v.rank < 2) return 0;
+  // Merged leading axes have one pitch; the innermost of them that is longer than 1 tells it.
+  for (int a = v.rank - 2; a >= 0; --a) {
+    if (v.shape[a] != 1) {
+      int64_t inner = 1;
+      for (int b = a + 1; b <= v.rank - 2; ++b) inner *= v.shape[b];
+      return v.stride[a] / std::max<int64_t>(inner, 1) * width;
     }
-    return 0;
+  }
+  return 0;
 }
 
 void StripRun::choose_strip() {
-    bool whole_rows = false;
-    for (const ChainStep& step : chain_.steps) whole_rows = whole_rows || chain_op(step.op).kind == ChainKind::kReduce;
-    if (plan_.columns >= kStripElements) {
-        strip_rows_ = 1;
-        strip_columns_ = whole_rows ? plan_.columns : kStripElements;
-    } else {
-        strip_columns_ = plan_.columns;
-        strip_rows_ = std::min(plan_.rows, std::max<int64_t>(1, kStripElements / plan_.columns));
-    }
+  bool whole_rows = false;
+  for (const ChainStep& step : chain_.steps)
+    whole_rows = whole_rows || chain_op(step.op).kind == ChainKind::kReduce;
+  if (plan_.columns >= kStripElements) {
+    strip_rows_ = 1;
+    strip_columns_ = whole_rows ? plan_.columns : kStripElements;
+  } else {
+    strip_columns_ = plan_.columns;
+    strip_rows_ = std::min(plan_.rows, std::max<int64_t>(1, kStripElements / plan_.columns));
+  }
 }
 
 void StripRun::make_slots() {
-    const size_t values = input_count_ + chain_.steps.size();
-    slots_.resize(values + chain_.steps.size());  // one more per step for a scalar operand
-    for (size_t v = 0; v < values; ++v) {
-        Slot& s = slots_[v];
-        s.part = plan_.parts[v];
-        s.width = dtype_bytes(plan_.dtypes[v]);
-        s.given = v < input_count_ || plan_.before[v - input_count_];
-    }
-    scalar_elements_.resize(chain_.steps.size() * 8);
+  const size_t values = input_count_ + chain_.steps.size();
+  slots_.resize(values + chain_.steps.size());  // one more per step for a scalar operand
+  for (size_t v = 0; v < values; ++v) {
+    Slot& s = slots_[v];
+    s.part = plan_.parts[v];
+    s.width = dtype_bytes(plan_.dtypes[v]);
+    s.given = v < input_count_ || plan_.before[v - input_count_];
+  }
+  scalar_elements_.resize(chain_.steps.size() * 8);
 }
 
 void StripRun::make_steps() {
-    for (size_t k = 0; k < chain_.steps.size(); ++k) {
-        if (plan_.before[k]) continue;
-        const ChainStep& from = chain_.steps[k];
-        const ChainOp op = chain_op(from.op);
-        Step s;
-        s.op = op;
-        s.lhs = static_cast<size_t>(from.lhs);
-        s.out = input_count_ + k;
-        s.dtype = from.dtype;
-        s.mode = from.mode;
-        s.lhs_dtype = plan_.dtypes[s.lhs];
-        s.compute = compute_dtype(s.dtype, {s.lhs_dtype});
-        if (from.rhs >= 0) {
-            s.has_rhs = true;
-            s.rhs = static_cast<size_t>(from.rhs);
-            s.rhs_dtype = plan_.dtypes[s.rhs];
-            if (compute_dtype(s.dtype, {s.rhs_dtype}) != s.dtype) s.compute = DType::kFp32;
-        }
-        if (from.scalar >= 0) {
-            s.has_rhs = true;
-            s.rhs = input_count_ + chain_.steps.size() + k;
-            s.rhs_dtype = s.compute;
-            Slot& slot = slots_[s.rhs];
-            slot.part = ChainPart::kOne;
-            slot.width = dtype_bytes(s.compute);
-            slot.base = scalar_elements_.data() + k * 8;
-            scalar_steps_.push_back({k, s.compute});
-        }
-        switch (op.kind) {
-            case ChainKind::kBinary: choose_binary(s, op.binary); break;
-            case ChainKind::kUnary: s.unary = unary_kernel(op.unary, s.compute); break;
-            case ChainKind::kReduce: s.reduce = reduce_kernel(op.reduce, s.compute); break;
-            case ChainKind::kCast: s.compute = s.lhs_dtype; break;
-            case ChainKind::kSpread: s.compute = s.dtype; break;
-            case ChainKind::kNo: break;
-        }
-        s.width = dtype_bytes(s.compute);
-        s.out_part = slots_[s.out].part;
-        s.lhs_part = slots_[s.lhs].part;
-        s.rhs_part = slots_[s.rhs].part;
-        s.converts_lhs = !same_dtype(s.lhs_dtype, s.compute);
-        s.converts_rhs = !same_dtype(s.rhs_dtype, s.compute);
-        s.narrows = !same_dtype(s.compute, s.dtype);
-        steps_.push_back(s);
+  for (size_t k = 0; k < chain_.steps.size(); ++k) {
+    if (plan_.before[k]) continue;
+    const ChainStep& from = chain_.steps[k];
+    const ChainOp op = chain_op(from.op);
+    Step s;
+    s.op = op;
+    s.lhs = static_cast<size_t>(from.lhs);
+    s.out = input_count_ + k;
+    s.dtype = from.dtype;
+    s.mode = from.mode;
+    s.lhs_dtype = plan_.dtypes[s.lhs];
+    s.compute = compute_dtype(s.dtype, {s.lhs_dtype});
+    if (from.rhs >= 0) {
+      s.has_rhs = true;
+      s.rhs = static_cast<size_t>(from.rhs);
+      s.rhs_dtype = plan_.dtypes[s.rhs];
+      if (compute_dtype(s.dtype, {s.rhs_dtype}) != s.dtype) s.compute = DType::kFp32;
     }
+    if (from.scalar >= 0) {
+      s.has_rhs = true;
+      s.rhs = input_count_ + chain_.steps.size() + k;
+      s.rhs_dtype = s.compute;
+      Slot& slot = slots_[s.rhs];
+      slot.part = ChainPart::kOne;
+      slot.width = dtype_bytes(s.compute);
+      slot.base = scalar_elements_.data() + k * 8;
+      scalar_steps_.push_back({k, s.compute});
+    }
+    switch (op.kind) {
+      case ChainKind::kBinary:
+        choose_binary(s, op.binary);
+        break;
+      case ChainKind::kUnary:
+        s.unary = unary_kernel(op.unary, s.compute);
+        break;
+      case ChainKind::kReduce:
+        s.reduce = reduce_kernel(op.reduce, s.compute);
+        break;
+      case ChainKind::kCast:
+        s.compute = s.lhs_dtype;
+        break;
+      case ChainKind::kSpread:
+        s.compute = s.dtype;
+        break;
+      case ChainKind::kNo:
+        break;
+    }
+    s.width = dtype_bytes(s.compute);
+    s.out_part = slots_[s.out].part;
+    s.lhs_part = slots_[s.lhs].part;
+    s.rhs_part = slots_[s.rhs].part;
+    s.converts_lhs = !same_dtype(s.lhs_dtype, s.compute);
+    s.converts_rhs = !same_dtype(s.rhs_dtype, s.compute);
+    s.narrows = !same_dtype(s.compute, s.dtype);
+    steps_.push_back(s);
+  }
 }
 
 /// One kernel for the whole strip, or one call per row where an operand is a column.
 void StripRun::choose_binary(Step& s, BinaryOp op) const {
-    const ChainPart lhs = slots_[s.lhs].part, rhs = slots_[s.rhs].part, out = slots_[s.out].part;
-    const bool wide = out == ChainPart::kFull;
-    s.lhs_one = lhs == ChainPart::kOne;
-    s.rhs_one = rhs == ChainPart::kOne;
-    Spread spread = Spread::kNone;
-    if (wide && lhs == ChainPart::kColumn) {
-        s.cover = Cover::kRowsLhs;
-        spread = Spread::kLhs;
-    } else if (wide && rhs == ChainPart::kColumn) {
-        s.cover = Cover::kRowsRhs;
-        spread = Spread::kRhs;
-    } else if (s.rhs_one) {
-        spread = Spread::kRhs;
-    } else if (s.lhs_one) {
-        spread = Spread::kLhs;
-    }
-    s.binary = binary_kernel(op, s.compute, spread);
-}
-
-// ------------------------------------------------------------------ units
-
-bool StripRun::fusable(const Step& s) const {
-    if (s.dtype != DType::kFp32 || s.compute != DType::kFp32 || s.out_part != ChainPart::kFull || s.converts_lhs) return false;
-    if (s.op.kind == ChainKind::kUnary) return s.op.unary != UnaryOp::kSin && s.op.unary != UnaryOp::kCos;
-    return s.op.kind == ChainKind::kBinary && !s.converts_rhs && s.op.binary != BinaryOp::kLeaky;
-}
-
-/// Adds a step to a unit whose registers hold its left operand, its right one, or both.
-void StripRun::append(Unit& unit, const Step& s, bool value_is_lhs, bool value_is_rhs) const {
-    auto add = [&](FuseOp op, size_t slot, ChainPart part) {
-        FuseStep f;
-        f.op = op;
-        f.one = part == ChainPart::kOne || part == ChainPart::kColumn;
-        unit.steps.push_back(f);
-        unit.slots.push_back(slot);
-        unit.by_row = unit.by_row || part == ChainPart::kColumn;
-    };
-    if (s.op.kind == ChainKind::kUnary) {
-        static constexpr FuseOp kUnary[] = {FuseOp::kNeg,  FuseOp::kAbs,   FuseOp::kExp,   FuseOp::kLog,
-                                            FuseOp::kSqrt, FuseOp::kRsqrt, FuseOp::kRecip, FuseOp::kNeg,
-                                            FuseOp::kNeg,  FuseOp::kRelu};  // by UnaryOp; sine and cosine never get here
-        return add(kUnary[static_cast<int>(s.op.unary)], 0, ChainPart::kFull);
-    }
-    if (value_is_lhs && value_is_rhs) {
-        return add(s.op.binary == BinaryOp::kMul ? FuseOp::kSquare : FuseOp::kDouble, 0, ChainPart::kFull);
-    }
-    const size_t slot = value_is_lhs ? s.rhs : s.lhs;
-    const ChainPart part = value_is_lhs ? s.rhs_part : s.lhs_part;
-    auto pick = [&](FuseOp left, FuseOp right) { add(value_is_lhs ? left : right, slot, part); };
-    switch (s.op.binary) {
-        case BinaryOp::kAdd: pick(FuseOp::kAdd, FuseOp::kAddRight); break;
-        case BinaryOp::kMul: pick(FuseOp::kMul, FuseOp::kMulRight); break;
-        case BinaryOp::kDiv: pick(FuseOp::kDiv, FuseOp::kDivRight); break;
-        case BinaryOp::kMax: pick(FuseOp::kMax, FuseOp::kMaxRight); break;
-        case BinaryOp::kMin: pick(FuseOp::kMin, FuseOp::kMinRight); break;
-        default: pick(FuseOp::kSub, FuseOp::kSubRight); break;
-    }
-    if (s.op.binary == BinaryOp::kExpDif) add(FuseOp::kExp, 0, ChainPart::kFull);
-}
-
-/// Cuts the steps into units: as long as a step reads what its predecessor made, both stay in registers.
-void StripRun::group() {
-    units_.clear();
-    for (Slot& s : slots_) s.stored = true;
-    last_use_.assign(slots_.size(), 0);
-    for (size_t i = 0; i < steps_.size(); ++i) {
-        last_use_[steps_[i].lhs] = i;
-        if (steps_[i].has_rhs) last_use_[steps_[i].rhs] = i;
-    }
-    for (size_t i = 0; i < steps_.size();) {
-        Unit unit;
-        unit.first = unit.last = i;
-        if (fusable(steps_[i])) {
-            unit.start = steps_[i].lhs;
-            unit.by_row = steps_[i].lhs_part == ChainPart::kColumn;
-            append(unit, steps_[i], true, false);
-            while (unit.last + 1 < steps_.size()) {
-                const Step& next = steps_[unit.last + 1];
-                Slot& value = slots_[steps_[unit.last].out];
-                const bool is_lhs = next.lhs == steps_[unit.last].out;
-                const bool is_rhs = next.has_rhs && next.rhs == steps_[unit.last].out;
-                if (!fusable(next) || (!is_lhs && !is_rhs)) break;
-                if (is_lhs && is_rhs && next.op.binary != BinaryOp::kMul && next.op.binary != BinaryOp::kAdd) break;
-                value.stored = value.base != nullptr || last_use_[steps_[unit.last].out] > unit.last + 1;
-                if (value.stored) {
-                    unit.steps.push_back({FuseOp::kStore, false, nullptr});
-                    unit.slots.push_back(steps_[unit.last].out);
-                }
-                ++unit.last;
-                append(unit, next, is_lhs, is_rhs);
-            }
-            unit.fused = unit.last > unit.first;
-        }
-        i = unit.last + 1;
-        units_.push_back(std::move(unit));
-    }
+  const ChainPart lhs = slots_[s.lhs].part, rhs = slots_[s.rhs].part, out = slots_[s.out].part;
+  const bool wide = out == ChainPart::kFull;
+  s.lhs_one = lhs == ChainPart::kOne;
+  s.rhs_one = rhs == ChainPart::kOne;
+  Spread spread = Spread::kNone;
+  if (wide && lhs == ChainPart::kColumn) {
+    s.cover = Cover::kRowsLhs;
+    spread = Spread::kLhs;
+  } else if (wide && rhs == ChainPart::kColumn) {
+    s.cover = Cover::kRowsRhs;
+    spread = Spread::kRhs;
+  } else if (s.rhs_one) {
+    spread = Spread::kRhs;
+  } else if (s.lhs_one) {
+    spread = Spread::kLhs;
+  }
+  s.binary = binary_kernel(op, s.compute, spread);
 }
 
 /// Strip storage for every value that has none of its own, reused after the last use of a value.
 void StripRun::assign_buffers() {
-    int64_t widest = 1;
-    for (const Slot& s : slots_) widest = std::max(widest, s.width);
-    for (const Step& s : steps_) widest = std::max<int64_t>(widest, dtype_bytes(s.compute));
-    // An odd number of cache lines apart: strips at equal offsets modulo 4 KiB would look dependent to the processor.
-    const int64_t lines = (strip_elements() * widest + 63) / 64;
-    buffer_bytes_ = (lines | 1) * 64 + 128;
-    std::vector<int> free_list;
-    owner_.assign(slots_.size(), -1);
-    int count = 3;  // converted operands and unrounded results
-    auto take = [&] {
-        if (free_list.empty()) return count++;
-        const int b = free_list.back();
-        free_list.pop_back();
-        return b;
-    };
-    for (size_t v = 0; v < input_count_ + chain_.steps.size(); ++v) {
-        const Slot& s = slots_[v];
-        if (!s.given) continue;
-        // Rows of an input that do not follow each other are gathered; a row vector is repeated.
-        const bool gathers = (s.part == ChainPart::kFull && strip_rows_ > 1 && s.pitch != plan_.columns * s.width) ||
-                             (s.part == ChainPart::kRow && strip_rows_ > 1) ||
-                             (s.part == ChainPart::kColumn && s.pitch != s.width);
-        if (gathers) owner_[v] = count++;
+  int64_t widest = 1;
+  for (const Slot& s : slots_) widest = std::max(widest, s.width);
+  for (const Step& s : steps_) widest = std::max<int64_t>(widest, dtype_bytes(s.compute));
+  // An odd number of cache lines apart: strips at equal offsets modulo 4 KiB would look dependent to the
+  // processor.
+  const int64_t lines = (strip_elements() * widest + 63) / 64;
+  buffer_bytes_ = (lines | 1) * 64 + 128;
+  std::vector<int> free_list;
+  owner_.assign(slots_.size(), -1);
+  int count = 3;  // converted operands and unrounded results
+  auto take = [&] {
+    if (free_list.empty()) return count++;
+    const int b = free_list.back();
+    free_list.pop_back();
+    return b;
+  };
+  for (size_t v = 0; v < input_count_ + chain_.steps.size(); ++v) {
+    const Slot& s = slots_[v];
+    if (!s.given) continue;
+    // Rows of an input that do not follow each other are gathered; a row vector is repeated.
+    const bool gathers =
+        (s.part == ChainPart::kFull && strip_rows_ > 1 && s.pitch != plan_.columns * s.width) ||
+        (s.part == ChainPart::kRow && strip_rows_ > 1) ||
+        (s.part == ChainPart::kColumn && s.pitch != s.width);
+    if (gathers) owner_[v] = count++;
+  }
+  for (const Unit& unit : units_) {
+    for (size_t i = unit.first; i <= unit.last; ++i) {
+      const Slot& out = slots_[steps_[i].out];
+      if (out.stored && (out.base == nullptr || out.copies_out)) owner_[steps_[i].out] = take();
     }
-    for (const Unit& unit : units_) {
-        for (size_t i = unit.first; i <= unit.last; ++i) {
-            const Slot& out = slots_[steps_[i].out];
-            if (out.stored && (out.base == nullptr || out.copies_out)) owner_[steps_[i].out] = take();
-        }
-        // A unit may read its operands until its end.
-        for (size_t i = unit.first; i <= unit.last; ++i) {
-            const bool two = steps_[i].has_rhs && steps_[i].lhs != steps_[i].rhs;
-            for (int side = 0; side < (two ? 2 : 1); ++side) {
-                const size_t operand = side == 0 ? steps_[i].lhs : steps_[i].rhs;
-                const bool temporary = operand < input_count_ + chain_.steps.size() && owner_[operand] >= 0 && !slots_[operand].given;
-                if (temporary && last_use_[operand] == i) free_list.push_back(owner_[operand]);
-            }
-        }
+    // A unit may read its operands until its end.
+    for (size_t i = unit.first; i <= unit.last; ++i) {
+      const bool two = steps_[i].has_rhs && steps_[i].lhs != steps_[i].rhs;
+      for (int side = 0; side < (two ? 2 : 1); ++side) {
+        const size_t operand = side == 0 ? steps_[i].lhs : steps_[i].rhs;
+        const bool temporary =
+            operand < input_count_ + chain_.steps.size() && owner_[operand] >= 0 && !slots_[operand].given;
+        if (temporary && last_use_[operand] == i) free_list.push_back(owner_[operand]);
+      }
     }
-    buffer_count_ = count;
+  }
+  buffer_count_ = count;
 }
 
 void StripRun::place_slots() {
-    const auto size = static_cast<size_t>(buffer_bytes_) * static_cast<size_t>(buffer_count_) + 64;
-    if (arena().size() < size) arena().resize(size);
-    auto* start = reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(arena().data()) + 63) / 64 * 64);
-    converted_ = start;
-    converted_rhs_ = start + buffer_bytes_;
-    unrounded_ = start + buffer_bytes_ * 2;
-    moving_.clear();
-    for (size_t v = 0; v < slots_.size(); ++v) {
-        Slot& s = slots_[v];
-        s.buffer = owner_[v] >= 0 ? start + buffer_bytes_ * owner_[v] : nullptr;
-        s.data = s.buffer != nullptr ? s.buffer : s.base;
-        if (s.part == ChainPart::kNone || s.part == ChainPart::kOne || s.data == nullptr) continue;
-        if (s.part == ChainPart::kRow) {
-            if (s.buffer == nullptr) s.pitch = 0;  // strips of one row: only the column moves
-            for (int64_t r = 0; r < strip_rows_ && s.buffer != nullptr; ++r) {
-                std::memcpy(s.buffer + r * plan_.columns * s.width, s.base, static_cast<size_t>(plan_.columns * s.width));
-            }
-        }
-        const bool fixed = s.buffer != nullptr && (s.base == nullptr || s.copies_out || s.part == ChainPart::kRow);
-        if (!fixed) moving_.push_back(v);
+  const auto size = static_cast<size_t>(buffer_bytes_) * static_cast<size_t>(buffer_count_) + 64;
+  if (arena().size() < size) arena().resize(size);
+  auto* start = reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(arena().data()) + 63) / 64 * 64);
+  converted_ = start;
+  converted_rhs_ = start + buffer_bytes_;
+  unrounded_ = start + buffer_bytes_ * 2;
+  moving_.clear();
+  for (size_t v = 0; v < slots_.size(); ++v) {
+    Slot& s = slots_[v];
+    s.buffer = owner_[v] >= 0 ? start + buffer_bytes_ * owner_[v] : nullptr;
+    s.data = s.buffer != nullptr ? s.buffer : s.base;
+    if (s.part == ChainPart::kNone || s.part == ChainPart::kOne || s.data == nullptr) continue;
+    if (s.part == ChainPart::kRow) {
+      if (s.buffer == nullptr) s.pitch = 0;  // strips of one row: only the column moves
+      for (int64_t r = 0; r < strip_rows_ && s.buffer != nullptr; ++r) {
+        std::memcpy(s.buffer + r * plan_.columns * s.width, s.base,
+                    static_cast<size_t>(plan_.columns * s.width));
+      }
     }
+    const bool fixed =
+        s.buffer != nullptr && (s.base == nullptr || s.copies_out || s.part == ChainPart::kRow);
+    if (!fixed) moving_.push_back(v);
+  }
 }
 
 // ------------------------------------------------------------------ execution
 
 void StripRun::run() {
-    if (!grouped_) {
-        group();
-        assign_buffers();
-        grouped_ = true;
+  if (!grouped_) {
+    group();
+    assign_buffers();
+    grouped_ = true;
+  }
+  place_slots();
+  for (int64_t row = 0; row < plan_.rows; row += strip_rows_) {
+    const int64_t rows = std::min(strip_rows_, plan_.rows - row);
+    for (int64_t column = 0; column < plan_.columns; column += strip_columns_) {
+      strip(row, rows, column, std::min(strip_columns_, plan_.columns - column));
     }
-    place_slots();
-    for (int64_t row = 0; row < plan_.rows; row += strip_rows_) {
-        const int64_t rows = std::min(strip_rows_, plan_.rows - row);
-        for (int64_t column = 0; column < plan_.columns; column += strip_columns_) {
-            strip(row, rows, column, std::min(strip_columns_, plan_.columns - column));
-        }
-    }
+  }
 }
 
 void StripRun::strip(int64_t row, int64_t rows, int64_t column, int64_t columns) {
-    for (const size_t v : moving_) {
-        Slot& s = slots_[v];
-        const bool column_part = s.part == ChainPart::kColumn;
-        if (s.buffer == nullptr) {
-            s.data = s.base + row * s.pitch + (column_part ? 0 : column * s.width);
-            continue;
-        }
-        const int64_t bytes = column_part ? s.width : columns * s.width;
-        for (int64_t r = 0; r < rows; ++r) {
-            std::memcpy(s.buffer + r * bytes, s.base + (row + r) * s.pitch, static_cast<size_t>(bytes));
-        }
+  for (const size_t v : moving_) {
+    Slot& s = slots_[v];
+    const bool column_part = s.part == ChainPart::kColumn;
+    if (s.buffer == nullptr) {
+      s.data = s.base + row * s.pitch + (column_part ? 0 : column * s.width);
+      continue;
     }
-    for (Unit& unit : units_) {
-        if (unit.fused) {
-            execute_fused(unit, rows, columns);
-        } else {
-            execute(steps_[unit.first], rows, columns);
-        }
-        for (size_t i = unit.first; i <= unit.last; ++i) {
-            const Slot& out = slots_[steps_[i].out];
-            if (out.copies_out) copy_out(out, row, rows, column, columns);
-        }
+    const int64_t bytes = column_part ? s.width : columns * s.width;
+    for (int64_t r = 0; r < rows; ++r) {
+      std::memcpy(s.buffer + r * bytes, s.base + (row + r) * s.pitch, static_cast<size_t>(bytes));
     }
+  }
+  for (Unit& unit : units_) {
+    if (unit.fused) {
+      execute_fused(unit, rows, columns);
+    } else {
+      execute(steps_[unit.first], rows, columns);
+    }
+    for (size_t i = unit.first; i <= unit.last; ++i) {
+      const Slot& out = slots_[steps_[i].out];
+      if (out.copies_out) copy_out(out, row, rows, column, columns);
+    }
+  }
 }
 
 void StripRun::copy_out(const Slot& out, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
-    const bool column_part = out.part == ChainPart::kColumn;
-    const int64_t bytes = column_part ? out.width : columns * out.width;
-    const int64_t start = column_part ? 0 : column * out.width;
-    for (int64_t r = 0; r < rows; ++r) {
-        std::memcpy(out.base + (row + r) * out.pitch + start, out.data + r * bytes, static_cast<size_t>(bytes));
-    }
+  const bool column_part = out.part == ChainPart::kColumn;
+  const int64_t bytes = column_part ? out.width : columns * out.width;
+  const int64_t start = column_part ? 0 : column * out.width;
+  for (int64_t r = 0; r < rows; ++r) {
+    std::memcpy(out.base + (row + r) * out.pitch + start, out.data + r * bytes, static_cast<size_t>(bytes));
+  }
 }
 
 void StripRun::execute_fused(Unit& unit, int64_t rows, int64_t columns) {
-    auto floats = [&](size_t slot) { return reinterpret_cast<float*>(slots_[slot].data); };
-    for (size_t i = 0; i < unit.steps.size(); ++i) unit.steps[i].data = floats(unit.slots[i]);
-    const ChainPart part = slots_[unit.start].part;
-    const bool start_one = part == ChainPart::kOne || part == ChainPart::kColumn;
-    float* const out = floats(steps_[unit.last].out);
-    if (!unit.by_row) {
-        return run_fused(floats(unit.start), start_one, unit.steps, out, static_cast<size_t>(rows * columns));
-    }
-    auto advance = [&](ChainPart p) { return p == ChainPart::kColumn ? 1 : p == ChainPart::kOne ? 0 : columns; };
-    const float* first = floats(unit.start);
-    for (int64_t r = 0; r < rows; ++r) {
-        run_fused(first + r * advance(part), start_one, unit.steps, out + r * columns, static_cast<size_t>(columns));
-        for (size_t i = 0; i < unit.steps.size(); ++i) unit.steps[i].data += advance(slots_[unit.slots[i]].part);
-    }
+  auto floats = [&](size_t slot) { return reinterpret_cast<float*>(slots_[slot].data); };
+  for (size_t i = 0; i < unit.steps.size(); ++i) unit.steps[i].data = floats(unit.slots[i]);
+  const ChainPart part = slots_[unit.start].part;
+  const bool start_one = part == ChainPart::kOne || part == ChainPart::kColumn;
+  float* const out = floats(steps_[unit.last].out);
+  if (!unit.by_row) {
+    return run_fused(floats(unit.start), start_one, unit.steps, out, static_cast<size_t>(rows * columns));
+  }
+  auto advance = [&](ChainPart p) {
+    return p == ChainPart::kColumn ? 1 : p == ChainPart::kOne ? 0 : columns;
+  };
+  const float* first = floats(unit.start);
+  for (int64_t r = 0; r < rows; ++r) {
+    run_fused(first + r * advance(part), start_one, unit.steps, out + r * columns,
+              static_cast<size_t>(columns));
+    for (size_t i = 0; i < unit.steps.size(); ++i) unit.steps[i].data += advance(slots_[unit.slots[i]].part);
+  }
 }
 
 void StripRun::execute(const Step& s, int64_t rows, int64_t columns) {
-    const Slot& out = slots_[s.out];
-    const auto count = static_cast<size_t>(count_of(s.out_part, rows, columns));
-    const uint8_t* a = slots_[s.lhs].data;
-    if (s.op.kind == ChainKind::kCast) return cast_row(s.lhs_dtype, a, s.dtype, out.data, count, s.mode);
-    if (s.op.kind == ChainKind::kSpread) return spread_vector(s, rows, columns);
-    uint8_t* to = s.narrows ? unrounded_ : out.data;
-    if (s.converts_lhs) a = converted(a, s.lhs_dtype, s.compute, count_of(s.lhs_part, rows, columns), converted_);
-    switch (s.op.kind) {
-        case ChainKind::kUnary: s.unary(a, to, count); break;
-        case ChainKind::kReduce:
-            for (int64_t r = 0; r < rows; ++r) {
-                s.reduce(a + r * columns * s.width, static_cast<size_t>(columns), to + r * s.width);
-            }
-            break;
-        default: {
-            const uint8_t* b = slots_[s.rhs].data;
-            if (s.converts_rhs) {
-                b = converted(b, s.rhs_dtype, s.compute, count_of(s.rhs_part, rows, columns), converted_rhs_);
-            }
-            binary(s, a, b, to, rows, columns, count);
-            break;
-        }
+  const Slot& out = slots_[s.out];
+  const auto count = static_cast<size_t>(count_of(s.out_part, rows, columns));
+  const uint8_t* a = slots_[s.lhs].data;
+  if (s.op.kind == ChainKind::kCast) return cast_row(s.lhs_dtype, a, s.dtype, out.data, count, s.mode);
+  if (s.op.kind == ChainKind::kSpread) return spread_vector(s, rows, columns);
+  uint8_t* to = s.narrows ? unrounded_ : out.data;
+  if (s.converts_lhs)
+    a = converted(a, s.lhs_dtype, s.compute, count_of(s.lhs_part, rows, columns), converted_);
+  switch (s.op.kind) {
+    case ChainKind::kUnary:
+      s.unary(a, to, count);
+      break;
+    case ChainKind::kReduce:
+      for (int64_t r = 0; r < rows; ++r) {
+        s.reduce(a + r * columns * s.width, static_cast<size_t>(columns), to + r * s.width);
+      }
+      break;
+    default: {
+      const uint8_t* b = slots_[s.rhs].data;
+      if (s.converts_rhs) {
+        b = converted(b, s.rhs_dtype, s.compute, count_of(s.rhs_part, rows, columns), converted_rhs_);
+      }
+      binary(s, a, b, to, rows, columns, count);
+      break;
     }
-    if (s.narrows) cast_row(s.compute, unrounded_, s.dtype, out.data, count, CastMode::kRound);
+  }
+  if (s.narrows) cast_row(s.compute, unrounded_, s.dtype, out.data, count, CastMode::kRound);
 }
 
-void StripRun::binary(const Step& s, const uint8_t* a, const uint8_t* b, uint8_t* to, int64_t rows, int64_t columns,
-                   size_t count) {
-    if (s.cover == Cover::kWhole) return s.binary(a, b, to, count);
-    const int64_t row_bytes = columns * s.width;
-    const int64_t step_a = s.cover == Cover::kRowsLhs ? s.width : s.lhs_one ? 0 : row_bytes;
-    const int64_t step_b = s.cover == Cover::kRowsRhs ? s.width : s.rhs_one ? 0 : row_bytes;
-    for (int64_t r = 0; r < rows; ++r) {
-        s.binary(a + r * step_a, b + r * step_b, to + r * row_bytes, static_cast<size_t>(columns));
-    }
+void StripRun::binary(const Step& s, const uint8_t* a, const uint8_t* b, uint8_t* to, int64_t rows,
+                      int64_t columns, size_t count) {
+  if (s.cover == Cover::kWhole) return s.binary(a, b, to, count);
+  const int64_t row_bytes = columns * s.width;
+  const int64_t step_a = s.cover == Cover::kRowsLhs ? s.width : s.lhs_one ? 0 : row_bytes;
+  const int64_t step_b = s.cover == Cover::kRowsRhs ? s.width : s.rhs_one ? 0 : row_bytes;
+  for (int64_t r = 0; r < rows; ++r) {
+    s.binary(a + r * step_a, b + r * step_b, to + r * row_bytes, static_cast<size_t>(columns));
+  }
 }
 
 void StripRun::spread_vector(const Step& s, int64_t rows, int64_t columns) {
-    const Slot& out = slots_[s.out];
-    const uint8_t* in = slots_[s.rhs].data;
-    if (s.converts_rhs) {
-        in = converted(in, s.rhs_dtype, s.compute, count_of(s.rhs_part, rows, columns), converted_rhs_);
+  const Slot& out = slots_[s.out];
+  const uint8_t* in = slots_[s.rhs].data;
+  if (s.converts_rhs) {
+    in = converted(in, s.rhs_dtype, s.compute, count_of(s.rhs_part, rows, columns), converted_rhs_);
+  }
+  if (s.out_part == ChainPart::kFull && s.rhs_part == ChainPart::kColumn) {
+    for (int64_t r = 0; r < rows; ++r) {
+      fill_row(out.data + r * columns * s.width, in + r * s.width, static_cast<size_t>(columns),
+               static_cast<int>(s.width));
     }
-    if (s.out_part == ChainPart::kFull && s.rhs_part == ChainPart::kColumn) {
-        for (int64_t r = 0; r < rows; ++r) {
-            fill_row(out.data + r * columns * s.width, in + r * s.width, static_cast<size_t>(columns),
-                     static_cast<int>(s.width));
-        }
-        return;
-    }
-    spread(in, s.rhs_part == ChainPart::kOne, out.data, count_of(s.out_part, rows, columns), s.width);
+    return;
+  }
+  spread(in, s.rhs_part == ChainPart::kOne, out.data, count_of(s.out_part, rows, columns), s.width);
 }
 
 }  // namespace pypto::vm

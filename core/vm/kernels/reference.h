@@ -3,8 +3,8 @@
 
 #include "core/vm/kernels/kernels.h"
 
-/// The obvious definition of every kernel, one element at a time, in long double where that is exact enough. Slow; the
-/// tests compare the vector kernels with it.
+/// The obvious definition of every kernel, one element at a time, in long double where that is exact enough.
+/// Slow; the tests compare the vector kernels with it.
 namespace pypto::vm::reference {
 
 /// One element of any arithmetic dtype as a long double (exact).

@@ -14,14 +14,14 @@ namespace pypto::vm {
 namespace HWY_NAMESPACE {
 namespace {
 
-#define PYPTO_VECTOR_BODY(Name, expression)       \
-    struct Name {                                 \
-        template <class D, class V>               \
-        HWY_INLINE V operator()(D d, V x) const { \
-            (void)d;                              \
-            return expression;                    \
-        }                                         \
-    }
+#define PYPTO_VECTOR_BODY(Name, expression)   \
+  struct Name {                               \
+    template <class D, class V>               \
+    HWY_INLINE V operator()(D d, V x) const { \
+      (void)d;                                \
+      return expression;                      \
+    }                                         \
+  }
 PYPTO_VECTOR_BODY(NegFloat, hn::Neg(x));
 PYPTO_VECTOR_BODY(NegInteger, hn::Sub(hn::Zero(d), x));
 PYPTO_VECTOR_BODY(AbsFloat, hn::Abs(x));
@@ -38,53 +38,78 @@ PYPTO_VECTOR_BODY(NotBody, hn::Not(x));
 
 template <class E, class Body>
 void run(const void* in, void* out, size_t n) {
-    map_row<E>(static_cast<const E*>(in), static_cast<E*>(out), n, Body());
+  map_row<E>(static_cast<const E*>(in), static_cast<E*>(out), n, Body());
 }
 
 template <class E>
 UnaryKernel float_kernel(UnaryOp op) {
-    switch (op) {
-        case UnaryOp::kNeg: return &run<E, NegFloat>;
-        case UnaryOp::kAbs: return &run<E, AbsFloat>;
-        case UnaryOp::kExp: return &run<E, ExpBody>;
-        case UnaryOp::kLog: return &run<E, LogBody>;
-        case UnaryOp::kSqrt: return &run<E, SqrtBody>;
-        case UnaryOp::kRsqrt: return &run<E, RsqrtBody>;
-        case UnaryOp::kRecip: return &run<E, RecipBody>;
-        case UnaryOp::kRelu: return &run<E, ReluFloat>;
-        default: return nullptr;
-    }
+  switch (op) {
+    case UnaryOp::kNeg:
+      return &run<E, NegFloat>;
+    case UnaryOp::kAbs:
+      return &run<E, AbsFloat>;
+    case UnaryOp::kExp:
+      return &run<E, ExpBody>;
+    case UnaryOp::kLog:
+      return &run<E, LogBody>;
+    case UnaryOp::kSqrt:
+      return &run<E, SqrtBody>;
+    case UnaryOp::kRsqrt:
+      return &run<E, RsqrtBody>;
+    case UnaryOp::kRecip:
+      return &run<E, RecipBody>;
+    case UnaryOp::kRelu:
+      return &run<E, ReluFloat>;
+    default:
+      return nullptr;
+  }
 }
 
 template <class E>
 UnaryKernel integer_kernel(UnaryOp op) {
-    switch (op) {
-        case UnaryOp::kNeg: return &run<E, NegInteger>;
-        case UnaryOp::kAbs:
-            if constexpr (std::is_signed_v<E>) return &run<E, AbsInteger>;
-            return nullptr;
-        case UnaryOp::kRelu: return &run<E, ReluInteger>;
-        case UnaryOp::kNot: return &run<E, NotBody>;
-        default: return nullptr;
-    }
+  switch (op) {
+    case UnaryOp::kNeg:
+      return &run<E, NegInteger>;
+    case UnaryOp::kAbs:
+      if constexpr (std::is_signed_v<E>) return &run<E, AbsInteger>;
+      return nullptr;
+    case UnaryOp::kRelu:
+      return &run<E, ReluInteger>;
+    case UnaryOp::kNot:
+      return &run<E, NotBody>;
+    default:
+      return nullptr;
+  }
 }
 
 UnaryKernel vector_kernel(UnaryOp op, DType dtype) {
-    switch (dtype) {
-        case DType::kFp32: return float_kernel<float>(op);
-        case DType::kFp16: return float_kernel<Fp16>(op);
-        case DType::kBf16: return float_kernel<Bf16>(op);
-        case DType::kInt8: return integer_kernel<int8_t>(op);
-        case DType::kInt16: return integer_kernel<int16_t>(op);
-        case DType::kInt32: return integer_kernel<int32_t>(op);
-        case DType::kInt64:
-        case DType::kIndex: return integer_kernel<int64_t>(op);
-        case DType::kUInt8: return integer_kernel<uint8_t>(op);
-        case DType::kUInt16: return integer_kernel<uint16_t>(op);
-        case DType::kUInt32: return integer_kernel<uint32_t>(op);
-        case DType::kUInt64: return integer_kernel<uint64_t>(op);
-        default: return nullptr;
-    }
+  switch (dtype) {
+    case DType::kFp32:
+      return float_kernel<float>(op);
+    case DType::kFp16:
+      return float_kernel<Fp16>(op);
+    case DType::kBf16:
+      return float_kernel<Bf16>(op);
+    case DType::kInt8:
+      return integer_kernel<int8_t>(op);
+    case DType::kInt16:
+      return integer_kernel<int16_t>(op);
+    case DType::kInt32:
+      return integer_kernel<int32_t>(op);
+    case DType::kInt64:
+    case DType::kIndex:
+      return integer_kernel<int64_t>(op);
+    case DType::kUInt8:
+      return integer_kernel<uint8_t>(op);
+    case DType::kUInt16:
+      return integer_kernel<uint16_t>(op);
+    case DType::kUInt32:
+      return integer_kernel<uint32_t>(op);
+    case DType::kUInt64:
+      return integer_kernel<uint64_t>(op);
+    default:
+      return nullptr;
+  }
 }
 
 }  // namespace
@@ -100,53 +125,66 @@ namespace {
 
 template <class E, float (*kFunction)(float)>
 void scalar_float(const void* in, void* out, size_t n) {
-    const auto* x = static_cast<const E*>(in);
-    auto* o = static_cast<E*>(out);
-    for (size_t i = 0; i < n; ++i) o[i] = element_of<E>(kFunction(compute_value(x[i])));
+  const auto* x = static_cast<const E*>(in);
+  auto* o = static_cast<E*>(out);
+  for (size_t i = 0; i < n; ++i) o[i] = element_of<E>(kFunction(compute_value(x[i])));
 }
 
 template <float (*kFunction)(float)>
 UnaryKernel scalar_float_kernel(DType dtype) {
-    switch (dtype) {
-        case DType::kFp32: return &scalar_float<float, kFunction>;
-        case DType::kFp16: return &scalar_float<Fp16, kFunction>;
-        case DType::kBf16: return &scalar_float<Bf16, kFunction>;
-        default: return nullptr;
-    }
+  switch (dtype) {
+    case DType::kFp32:
+      return &scalar_float<float, kFunction>;
+    case DType::kFp16:
+      return &scalar_float<Fp16, kFunction>;
+    case DType::kBf16:
+      return &scalar_float<Bf16, kFunction>;
+    default:
+      return nullptr;
+  }
 }
 
 /// 1 / x truncated: itself for 1 and -1, else 0 (0 is unspecified, O-306).
 template <class E>
 void integer_recip(const void* in, void* out, size_t n) {
-    const auto* x = static_cast<const E*>(in);
-    auto* o = static_cast<E*>(out);
-    for (size_t i = 0; i < n; ++i) o[i] = x[i] == E(1) || x[i] == E(-1) ? x[i] : E(0);
+  const auto* x = static_cast<const E*>(in);
+  auto* o = static_cast<E*>(out);
+  for (size_t i = 0; i < n; ++i) o[i] = x[i] == E(1) || x[i] == E(-1) ? x[i] : E(0);
 }
 
 }  // namespace
 
 UnaryKernel unary_kernel(UnaryOp op, DType dtype) {
-    if (op == UnaryOp::kSin) return scalar_float_kernel<sin_any>(dtype);
-    if (op == UnaryOp::kCos) return scalar_float_kernel<cos_any>(dtype);
-    if (UnaryKernel vectors = HWY_DYNAMIC_DISPATCH(vector_kernel)(op, dtype)) return vectors;
-    if (op == UnaryOp::kAbs && is_unsigned_int(dtype)) {
-        switch (dtype_bytes(dtype)) {
-            case 1: return [](const void* in, void* out, size_t n) { std::memmove(out, in, n); };
-            case 2: return [](const void* in, void* out, size_t n) { std::memmove(out, in, n * 2); };
-            case 4: return [](const void* in, void* out, size_t n) { std::memmove(out, in, n * 4); };
-            default: return [](const void* in, void* out, size_t n) { std::memmove(out, in, n * 8); };
-        }
+  if (op == UnaryOp::kSin) return scalar_float_kernel<sin_any>(dtype);
+  if (op == UnaryOp::kCos) return scalar_float_kernel<cos_any>(dtype);
+  if (UnaryKernel vectors = HWY_DYNAMIC_DISPATCH(vector_kernel)(op, dtype)) return vectors;
+  if (op == UnaryOp::kAbs && is_unsigned_int(dtype)) {
+    switch (dtype_bytes(dtype)) {
+      case 1:
+        return [](const void* in, void* out, size_t n) { std::memmove(out, in, n); };
+      case 2:
+        return [](const void* in, void* out, size_t n) { std::memmove(out, in, n * 2); };
+      case 4:
+        return [](const void* in, void* out, size_t n) { std::memmove(out, in, n * 4); };
+      default:
+        return [](const void* in, void* out, size_t n) { std::memmove(out, in, n * 8); };
     }
-    if (op == UnaryOp::kRecip) {
-        switch (dtype) {
-            case DType::kInt8: return &integer_recip<int8_t>;
-            case DType::kInt16: return &integer_recip<int16_t>;
-            case DType::kInt32: return &integer_recip<int32_t>;
-            case DType::kInt64: return &integer_recip<int64_t>;
-            default: return nullptr;
-        }
+  }
+  if (op == UnaryOp::kRecip) {
+    switch (dtype) {
+      case DType::kInt8:
+        return &integer_recip<int8_t>;
+      case DType::kInt16:
+        return &integer_recip<int16_t>;
+      case DType::kInt32:
+        return &integer_recip<int32_t>;
+      case DType::kInt64:
+        return &integer_recip<int64_t>;
+      default:
+        return nullptr;
     }
-    return nullptr;
+  }
+  return nullptr;
 }
 
 }  // namespace pypto::vm

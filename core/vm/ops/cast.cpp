@@ -12,31 +12,32 @@ namespace {
 
 /// The mode is stored by name or by code.
 CastMode cast_mode(const OpCall& call) {
-    const ir::AttrValue* value = call.attrs->find(ir::AttrKey::k_mode);
-    if (value == nullptr) return CastMode::kRound;
-    if (const auto* text = std::get_if<std::string>(value)) {
-        static constexpr std::string_view kNames[] = {"none", "rint", "round", "floor", "ceil", "trunc", "odd"};
-        for (int i = 0; i < 7; ++i) {
-            if (*text == kNames[i]) return static_cast<CastMode>(i);
-        }
-        return CastMode::kRound;
+  const ir::AttrValue* value = call.attrs->find(ir::AttrKey::k_mode);
+  if (value == nullptr) return CastMode::kRound;
+  if (const auto* text = std::get_if<std::string>(value)) {
+    static constexpr std::string_view kNames[] = {"none", "rint", "round", "floor", "ceil", "trunc", "odd"};
+    for (int i = 0; i < 7; ++i) {
+      if (*text == kNames[i]) return static_cast<CastMode>(i);
     }
-    return static_cast<CastMode>(call.attr_int(ir::AttrKey::k_mode, 2));
+    return CastMode::kRound;
+  }
+  return static_cast<CastMode>(call.attr_int(ir::AttrKey::k_mode, 2));
 }
 
 ExecStatus exec_cast(OpCall& call) {
-    const DType from = call.view(0).dtype;
-    const DType to = call.result_dtype();
-    const Input in(call, 0, from);
-    const View out = elementwise_result(call, to, shape_of(in.view()), in.view());
-    Walk walk = walk_result(out);
-    in.add_to(walk, shape_of(out));
-    walk.collapse();
-    const CastMode mode = cast_mode(call);
-    if (in.never_written()) out.buffer->written.all = false;
-    walk.rows([&](uint8_t* const* p, int64_t n) { cast_row(from, p[1], to, p[0], static_cast<size_t>(n), mode); });
-    call.set_result(out);
-    return ExecStatus::kDone;
+  const DType from = call.view(0).dtype;
+  const DType to = call.result_dtype();
+  const Input in(call, 0, from);
+  const View out = elementwise_result(call, to, shape_of(in.view()), in.view());
+  Walk walk = walk_result(out);
+  in.add_to(walk, shape_of(out));
+  walk.collapse();
+  const CastMode mode = cast_mode(call);
+  if (in.never_written()) out.buffer->written.all = false;
+  walk.rows(
+      [&](uint8_t* const* p, int64_t n) { cast_row(from, p[1], to, p[0], static_cast<size_t>(n), mode); });
+  call.set_result(out);
+  return ExecStatus::kDone;
 }
 
 }  // namespace

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Which neighbouring steps of a chain run as one in registers.
+#include "core/vm/kernels/chain_strips.h"
+
+namespace pypto::vm {
+
+bool StripRun::fusable(const Step& s) const {
+  if (s.dtype != DType::kFp32 || s.compute != DType::kFp32 || s.out_part != ChainPart::kFull ||
+      s.converts_lhs)
+    return false;
+  if (s.op.kind == ChainKind::kUnary) return s.op.unary != UnaryOp::kSin && s.op.unary != UnaryOp::kCos;
+  return s.op.kind == ChainKind::kBinary && !s.converts_rhs && s.op.binary != BinaryOp::kLeaky;
+}
+
+/// Adds a step to a unit whose registers hold its left operand, its right one, or both.
+void StripRun::append(Unit& unit, const Step& s, bool value_is_lhs, bool value_is_rhs) const {
+  auto add = [&](FuseOp op, size_t slot, ChainPart part) {
+    FuseStep f;
+    f.op = op;
+    f.one = part == ChainPart::kOne || part == ChainPart::kColumn;
+    unit.steps.push_back(f);
+    unit.slots.push_back(slot);
+    unit.by_row = unit.by_row || part == ChainPart::kColumn;
+  };
+  if (s.op.kind == ChainKind::kUnary) {
+    static constexpr FuseOp kUnary[] = {FuseOp::kNeg,  FuseOp::kAbs,   FuseOp::kExp,   FuseOp::kLog,
+                                        FuseOp::kSqrt, FuseOp::kRsqrt, FuseOp::kRecip, FuseOp::kNeg,
+                                        FuseOp::kNeg,  FuseOp::kRelu};  // by UnaryOp; sine and cosine never
+                                                                        // get here
+    return add(kUnary[static_cast<int>(s.op.unary)], 0, ChainPart::kFull);
+  }
+  if (value_is_lhs && value_is_rhs) {
+    return add(s.op.binary == BinaryOp::kMul ? FuseOp::kSquare : FuseOp::kDouble, 0, ChainPart::kFull);
+  }
+  const size_t slot = value_is_lhs ? s.rhs : s.lhs;
+  const ChainPart part = value_is_lhs ? s.rhs_part : s.lhs_part;
+  auto pick = [&](FuseOp left, FuseOp right) { add(value_is_lhs ? left : right, slot, part); };
+  switch (s.op.binary) {
+    case BinaryOp::kAdd:
+      pick(FuseOp::kAdd, FuseOp::kAddRight);
+      break;
+    case BinaryOp::kMul:
+      pick(FuseOp::kMul, FuseOp::kMulRight);
+      break;
+    case BinaryOp::kDiv:
+      pick(FuseOp::kDiv, FuseOp::kDivRight);
+      break;
+    case BinaryOp::kMax:
+      pick(FuseOp::kMax, FuseOp::kMaxRight);
+      break;
+    case BinaryOp::kMin:
+      pick(FuseOp::kMin, FuseOp::kMinRight);
+      break;
+    default:
+      pick(FuseOp::kSub, FuseOp::kSubRight);
+      break;
+  }
+  if (s.op.binary == BinaryOp::kExpDif) add(FuseOp::kExp, 0, ChainPart::kFull);
+}
+
+/// Cuts the steps into units: as long as a step reads what its predecessor made, both stay in registers.
+void StripRun::group() {
+  units_.clear();
+  for (Slot& s : slots_) s.stored = true;
+  last_use_.assign(slots_.size(), 0);
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    last_use_[steps_[i].lhs] = i;
+    if (steps_[i].has_rhs) last_use_[steps_[i].rhs] = i;
+  }
+  for (size_t i = 0; i < steps_.size();) {
+    Unit unit;
+    unit.first = unit.last = i;
+    if (fusable(steps_[i])) {
+      unit.start = steps_[i].lhs;
+      unit.by_row = steps_[i].lhs_part == ChainPart::kColumn;
+      append(unit, steps_[i], true, false);
+      while (unit.last + 1 < steps_.size()) {
+        const Step& next = steps_[unit.last + 1];
+        Slot& value = slots_[steps_[unit.last].out];
+        const bool is_lhs = next.lhs == steps_[unit.last].out;
+        const bool is_rhs = next.has_rhs && next.rhs == steps_[unit.last].out;
+        if (!fusable(next) || (!is_lhs && !is_rhs)) break;
+        if (is_lhs && is_rhs && next.op.binary != BinaryOp::kMul && next.op.binary != BinaryOp::kAdd) break;
+        value.stored = value.base != nullptr || last_use_[steps_[unit.last].out] > unit.last + 1;
+        if (value.stored) {
+          unit.steps.push_back({FuseOp::kStore, false, nullptr});
+          unit.slots.push_back(steps_[unit.last].out);
+        }
+        ++unit.last;
+        append(unit, next, is_lhs, is_rhs);
+      }
+      unit.fused = unit.last > unit.first;
+    }
+    i = unit.last + 1;
+    units_.push_back(std::move(unit));
+  }
+}
+
+}  // namespace pypto::vm
