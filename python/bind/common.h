@@ -77,5 +77,6 @@ void register_arrays(nb::module_& m);
 void register_args(nb::module_& m);
 void register_run(nb::module_& m);
 void register_jit(nb::module_& m);
+void register_analysis(nb::module_& m);
 
 }  // namespace pypto::bind

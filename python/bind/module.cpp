@@ -21,4 +21,5 @@ NB_MODULE(_core, m) {
     register_args(m);
     register_run(m);
     register_jit(m);
+    register_analysis(m);
 }

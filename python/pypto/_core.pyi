@@ -405,3 +405,11 @@ def make_diagnostic(
     message: str, span: dict[str, Any] | None, hint: str = "", note: str = "", lines: list[str] = ...
 ) -> Diagnostic: ...
 def get_op(name: str) -> Any: ...
+
+# ------------------------------------------------------------------------------------------------------------ analysis
+
+def choose_l0_tile(config: dict[str, Any]) -> dict[str, Any]:
+    """The tile of a matrix product (04 section 23); fields of the config and of the result by name."""
+
+def comm_skeleton(program: Program, kernel: str | None = None, fold: bool = True) -> str:
+    """The communication of one kernel, or of all (03 L-2)."""
