@@ -167,17 +167,15 @@ void FunctionBuilder::assign(const std::string& name, Value value, const Span& s
         typed->untyped = false;
         e = typed;
     }
-    if (plain_copy && e->type->is_tile() && e->kind == ir::ExprKind::kVar) {
-        // `b = a` copies a tile (01 L-185).
-        TypePtr t = with_storage(e->type, new_storage(name));
-        e = ir::op_expr(ir::OpId::k_copy_tile, {e}, {}, t, span);
-    }
+    TypePtr type = e->type;
+    // `b = a` copies a tile (01 L-185): the statement does, so the new name has a storage of its own.
+    if (plain_copy && type->is_tile() && e->kind == ir::ExprKind::kVar) type = with_storage(type, new_storage(name));
     if (e->type->storage && e->type->storage->name.empty()) e->type->storage->name = name;
-    const VarPtr var = variable(name, e->type, span);
+    const VarPtr var = variable(name, type, span);
     emit_assign(var, e, span, annotated);
     b->kind = Binding::Kind::kVar;
     b->var = var;
-    b->type = e->type;
+    b->type = type;
     if (e->kind == ir::ExprKind::kInt || e->kind == ir::ExprKind::kFloat) b->constant = e;
     if (e->type->is_scalar() && is_int(e->type->dtype)) b->lower = lower_bound(e);
     if (const RegionInfo* region = kernel_region(); region && base_place_ != ir::kPlaceKernel) {

@@ -158,6 +158,9 @@ struct RegionInfo {
     int reads_block_index = 0;
     int kernel_calls = 0;
     int regions_inside = 0;
+    bool early_resolve = false;
+    bool waiter = false;  ///< holds a defer_wait (03 O-27)
+    ir::Block* block = nullptr;
     std::set<VarPtr> defined;  ///< handles defined inside (clusters)
 };
 
@@ -431,7 +434,7 @@ private:
     Value eval_yield(const syn::Expr& call, const std::vector<std::string>& names, const Span& span);
     void check_parallel(LoopInfo& loop, const Flow& end);
     void bind_carries(LoopInfo& loop, const Span& span);
-    void collect_parallel_tasks(LoopInfo& loop, const ir::StmtPtr& stmt, const Env& before);
+    void collect_parallel_tasks(const LoopInfo& loop, const Env& before);
     bool changed(const Binding& a, const Binding& b, size_t serial);
     static void assigned_names(const std::vector<syn::StmtPtr>& body, std::set<std::string>& out);
     bool at_least_once(const ExprPtr& start, const ExprPtr& stop, const ExprPtr& step) const;
@@ -498,6 +501,7 @@ private:
                         const Span& span);
     void check_distributed(const ir::OpRow& row, const std::string& spelling, const syn::Expr& call);
     void consume_window(const ExprPtr& e);
+    void check_defer_wait(const std::vector<ExprPtr>& args, const Span& span);
     const LoopInfo* loop_of(const ExprPtr& e) const;
     bool is_world_size(const ExprPtr& e) const;
     void check_windows();

@@ -70,6 +70,11 @@ ir::InferContext FunctionBuilder::context(const Span& span) {
         c.in_split_aiv = true;
         c.split_mode = lanes->mode;
     }
+    for (const LoopInfo* l : loops_) c.in_loop = c.in_loop || l->kind != LoopInfo::Kind::kUnroll;
+    if (const RegionInfo* lanes = enclosing(ir::ScopeKind::kSplitAiv)) {
+        c.in_split_aiv = true;
+        c.split_mode = lanes->mode;
+    }
     c.warn = [this, span](Diagnostic d) {
         if (!d.span.known()) d.span = span;
         d.severity = Severity::kWarning;
@@ -378,6 +383,19 @@ Value FunctionBuilder::call_operation(ir::OpForm form, const std::string& name, 
     if (either_store && args[0] && args[0]->type && !args[0]->type->is_tile()) {
         form = ir::kFormPldTensor;
         row = ir::find_op(form, "remote_store");
+    }
+    if (distributed) {
+        for (size_t i = 0; i < args.size(); ++i) {
+            const auto& a = args[i];
+            if (!a || !a->type || !a->type->is_window() || !a->type->storage) continue;
+            const auto buffers = leaves(a->type->storage);
+            if (buffers.size() < 2) continue;
+            reject(ErrorClass::kParserTypeError, a->span.known() ? a->span : e.span,
+                   "X-17: Cannot determine the communication context of argument '" + flat[i].name + "' of " + spelling +
+                       ": it may be a view of '" + buffers[0]->name + "' or of '" + buffers[1]->name + "'",
+                   "keep one buffer per name");
+        }
+        if (row->id == ir::OpId::k_defer_wait) check_defer_wait(args, e.span);
     }
     if (distributed && place() == ir::kPlaceHost) {
         for (const auto& a : args) {

@@ -198,6 +198,13 @@ BindingPtr FunctionBuilder::join(const std::string& name, const BindingPtr& a, c
     }
     bool move = false;
     if (!meets(*a->type, *b->type, &move)) return mismatch();
+    if (site.loop && a->type->is_window() && a->type->storage && b->type->storage && before && before == a &&
+        leaves(a->type->storage) != leaves(b->type->storage)) {
+        reject(ErrorClass::kParserTypeError, b->span,
+               "X-17: Rebinding loop-carried DistributedTensor '" + name + "' to a different buffer: was '" +
+                   a->type->storage->name + "', got '" + b->type->storage->name + "'",
+               "keep one buffer per carried name", {{"'" + name + "' before the loop", a->span}});
+    }
     if (a->var != b->var) {
         const bool kinds = a->type->is_tensor() && (a->type->place == ir::TensorPlace::kOnChip) !=
                                                        (b->type->place == ir::TensorPlace::kOnChip);

@@ -162,6 +162,33 @@ void FunctionBuilder::note_collective(const std::string& spelling, const Span& s
     }
 }
 
+/// Clauses of 03 O-27 that the front end can see.
+void FunctionBuilder::check_defer_wait(const std::vector<ExprPtr>& args, const Span& span) {
+    const auto broken = [&](const char* clause, const std::string& text) {
+        reject(ErrorClass::kInvalidOperationError, span, "X-63: defer_wait, clause " + std::string(clause) + ": " + text,
+               "write it in a waiter region of its own: 'with pl.at(level=pl.Level.CORE_GROUP) as tid:'");
+    };
+    const RegionInfo* region = regions_.empty() ? nullptr : regions_.back();
+    if (base_place_ == ir::kPlaceKernel || !region || region->kind != ir::ScopeKind::kIncore) {
+        broken("a", "it appears only in a dedicated waiter region of a device orchestration");
+    }
+    if (region->early_resolve) broken("b", "allow_early_resolve=True is not allowed on a waiter region");
+    if (!region->waiter) {
+        for (const auto& s : *region->block) {
+            const auto& v = s->value;
+            const bool scalar = v && v->type && (v->type->is_scalar() || v->type->kind == ir::TypeKind::kCommCtx);
+            const bool flow = s->kind == ir::StmtKind::kFor || s->kind == ir::StmtKind::kIf ||
+                              s->kind == ir::StmtKind::kComment;
+            if (!scalar && !flow) broken("c", "before the first registration only scalar work is allowed");
+        }
+        regions_.back()->waiter = true;
+    }
+    const ExprPtr& signal = args[0];
+    if (!signal || signal->kind != ir::ExprKind::kVar || signal->var->kind != ir::VarKind::kParam) {
+        broken("d", "signal is directly an INT32 window parameter (no slice, alias, reshape)");
+    }
+}
+
 // ------------------------------------------------------------------ windows
 
 Value FunctionBuilder::alloc_window(const syn::Expr& e, const std::string& name) {

@@ -409,11 +409,11 @@ void FunctionBuilder::exec_range(const syn::Stmt& s, const std::string& iterator
     device_conditions_ -= device ? 1 : 0;
     finish_carries(loop, stmt, inits, init_names);
     emit(stmt);
-    if (control && loop.kind == LoopInfo::Kind::kParallel) collect_parallel_tasks(loop, stmt, outer_names);
+    if (control && loop.kind == LoopInfo::Kind::kParallel) collect_parallel_tasks(loop, outer_names);
 }
 
-/// A handle rebound in a parallel loop stands for the tasks of all iterations (01 L-135).
-void FunctionBuilder::collect_parallel_tasks(LoopInfo& loop, const ir::StmtPtr& stmt, const Env& before) {
+/// A handle rebound in a parallel loop stands for the tasks of all iterations (01 L-135); the emitter keeps them all.
+void FunctionBuilder::collect_parallel_tasks(const LoopInfo& loop, const Env& before) {
     std::vector<std::string> names;
     for (const auto& [name, b] : flow().names) {
         if (name[0] == '%' || b->kind != Binding::Kind::kVar || !b->type->is_scalar() ||
@@ -439,33 +439,6 @@ void FunctionBuilder::collect_parallel_tasks(LoopInfo& loop, const ir::StmtPtr& 
             bind(name, n);
             continue;
         }
-        const int64_t span = *d > 0 ? *z - *a : *a - *z;
-        const int64_t trips = span > 0 ? (span + std::abs(*d) - 1) / std::abs(*d) : 0;
-        if (trips == 0) continue;
-        const Span& at = loop.span;
-        const VarPtr all = temp((name + "_all").c_str(), ir::array_type(trips, DType::kTaskId), at);
-        HostValue task;
-        task.kind = HostKind::kDType;
-        task.dtype = DType::kTaskId;
-        const Value made = infer(ir::op_row(ir::OpId::k_array_create), ir::kFormArray,
-                                 {ir::int_const(trips, DType::kIndex, at, true), to_argument(Value::of_host(task), at)},
-                                 at, "pl.array.create");
-        auto create = make(ir::StmtKind::kAssign, at);
-        create->targets = {all};
-        create->value = made.expr;
-        block_->insert(block_->end() - 1, create);
-        ExprPtr index = ir::var_ref(loop.var, at);
-        if (*a != 0) index = ir::infer_scalar(ir::OpId::k_scalar_sub, index, loop.start, at);
-        if (*d != 1) index = ir::infer_scalar(ir::OpId::k_scalar_floordiv, index, loop.step, at);
-        const Value updated = infer(ir::op_row(ir::OpId::k_array_update), ir::kFormArray,
-                                    {ir::var_ref(all, at), index, ir::var_ref(b->var, at)}, at,
-                                    "pl.array.update_element");
-        auto update = make(ir::StmtKind::kAssign, at);
-        update->targets = {all};
-        update->value = updated.expr;
-        stmt->body.push_back(update);
-        n->var = all;
-        n->type = all->type;
         bind(name, n);
     }
 }

@@ -291,6 +291,11 @@ void FunctionBuilder::check_crossing(const std::string& name, const Binding& b, 
         }
         return;
     }
+    if (here && b.type->is_scalar() && b.type->dtype == DType::kTaskId && base_place_ != ir::kPlaceKernel) {
+        reject(ErrorClass::kParserTypeError, span,
+               "Task handle '" + name + "' cannot enter " + where(*here) + ": handles cannot be passed to kernels",
+               "use it in deps=[...] of the region", {{"'" + name + "' is assigned", b.span}});
+    }
     if (here && !b.type->is_scalar() && !b.loop_variable) {
         const bool outside = b.regions.empty() && b.span.known() && base_place_ != ir::kPlaceKernel;
         if (!outside) return;

@@ -395,6 +395,8 @@ void FunctionBuilder::exec_at(const syn::Stmt& s, const syn::Expr& call, const s
     region.hint = info->name_hint;
     region.kernel = core_group;
     region.has_split = info->has_split;
+    region.early_resolve = info->allow_early_resolve;
+    region.block = &stmt->body;
     run_region(stmt, region, s.body);
     emit(stmt);
     if (as) bind_task(info, *as);
