@@ -59,6 +59,7 @@ class Analysis final : public Checker {
   void access(const Access& access) override;
   void notify(const Notify& notify) override;
   Clock observe(const Observe& observe) override;
+  void enter_collective(const Entered& entered) override;
   void settle() override;
   void end_round() override;
   void finish() override;

@@ -111,6 +111,15 @@ struct CheckOptions {
   bool track_tensors = false;
 };
 
+/// A collective is entered: its signal must be all zero as far as the caller can know (03 C-4).
+struct Entered {
+  ActorId actor = kNoActor;
+  int32_t object = -1;  ///< own slice of the signal
+  Box box;
+  std::string name;
+  const vm::Site* site = nullptr;
+};
+
 class Checker {
  public:
   virtual ~Checker() = default;
@@ -141,6 +150,7 @@ class Checker {
   virtual void notify(const Notify& notify) = 0;
   /// Acquires what the wait surely observes (03 M-30): into the actor, or (defer_wait) as the returned clock.
   virtual Clock observe(const Observe& observe) = 0;
+  virtual void enter_collective(const Entered& entered) = 0;
   /// The slice of one actor's execution ends: what it accessed last has taken effect.
   virtual void settle() = 0;
   /// The commits of a round are done: reports of the round are made, in commit order.

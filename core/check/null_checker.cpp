@@ -20,6 +20,7 @@ class NullChecker final : public Checker {
   void access(const Access&) override {}
   void notify(const Notify&) override {}
   Clock observe(const Observe&) override { return nullptr; }
+  void enter_collective(const Entered&) override {}
   void settle() override {}
   void end_round() override {}
   void finish() override {}

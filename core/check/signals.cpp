@@ -204,6 +204,54 @@ Clock Analysis::observe(const Observe& x) {
   return actor ? nullptr : join(sure);
 }
 
+/// Credits left on the signal of a collective: counting only modifications that happen before the
+/// call.
+void Analysis::enter_collective(const Entered& x) {
+  if (x.actor < 0) return;
+  settle_write();
+  const Object& o = object(x.object);
+  if (o.cells.empty()) return;
+  Actor& actor = actors_[static_cast<size_t>(x.actor)];
+  std::string cells;
+  int left = -1;
+  int count = 0;
+  const int64_t last = std::min<int64_t>(x.box.end(), static_cast<int64_t>(o.cell_at.size()) * 4);
+  for (int64_t at = x.box.base; at < last; at += 4) {
+    const uint32_t index = o.cell_at[static_cast<size_t>(at / 4)];
+    if (index == 0) continue;
+    const Cell& c = o.cells[index - 1];
+    int64_t value = c.initial;
+    int by = -1;
+    for (const Mod& m : c.mods) {
+      if (!actor.clock.knows(m.chain, m.epoch)) continue;
+      value = m.kind == Mod::Kind::kAdd ? value + m.value : m.value;
+      by = metas_[m.meta].info.rank;
+    }
+    if (value == 0) continue;
+    left = by;
+    if (++count <= 8)
+      cells += (cells.empty() ? "" : ", ") + std::string("[") + std::to_string(at / 4) +
+               "] = " + std::to_string(value);
+  }
+  if (count == 0) return;
+  const ActorInfo& i = metas_[actor.meta].info;
+  Diagnostic d;
+  d.cls = ErrorClass::kProtocolError;
+  d.id = "X-52";
+  d.title = "collective entered with credits on its signal";
+  d.message = x.name + " on rank " + std::to_string(i.rank) + ": signal '" + o.info.name +
+              "' is not zero at entry: cells " + cells + (count > 8 ? ", ..." : "") +
+              (left >= 0 ? ", left by notifies of rank " + std::to_string(left) : std::string());
+  d.hint = "a fresh signal, or reset after hand-written notifies";
+  if (x.site) d.span = x.site->span;
+  d.rank = i.rank;
+  d.core = i.core;
+  d.task = i.task;
+  d.kernel = i.kernel ? i.kernel->name : std::string();
+  d.block = i.block;
+  sink_.report(std::move(d));
+}
+
 /// Both vector lanes of a block issued the same AtomicAdd.
 void Analysis::check_lanes(const Notify& n) {
   if (n.info.lane < 0 || n.op != ir::NotifyOp::kAtomicAdd || !n.site) return;

@@ -70,6 +70,7 @@ class Actor final : public vm::Env {
   check::ActorId id = check::kNoActor;
   check::Clock end;
   bool heap_waited = false;
+  CollectiveState collective;
   std::string barrier_key;  ///< of the barrier it has arrived at
   bool barrier_passed = false;
 };

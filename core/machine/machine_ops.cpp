@@ -46,6 +46,8 @@ ExecStatus run_machine_op(Actor& actor, vm::OpCall& call) {
       return op_wait(actor, call);
     case OpId::k_defer_wait:
       return op_defer_wait(actor, call);
+    case OpId::k_comm_mark:
+      return op_comm_mark(actor, call);
     case OpId::k_remote_load:
       return op_remote_load(actor, call);
     case OpId::k_remote_store:

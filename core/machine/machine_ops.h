@@ -15,6 +15,9 @@ vm::ExecStatus op_notify(Actor& actor, vm::OpCall& call);
 vm::ExecStatus op_wait(Actor& actor, vm::OpCall& call);
 vm::ExecStatus op_defer_wait(Actor& actor, vm::OpCall& call);
 
+// collectives.cpp
+vm::ExecStatus op_comm_mark(Actor& actor, vm::OpCall& call);
+
 // remote.cpp
 vm::ExecStatus op_remote_load(Actor& actor, vm::OpCall& call);
 vm::ExecStatus op_remote_store(Actor& actor, vm::OpCall& call);

@@ -8,6 +8,7 @@ namespace pypto::machine {
 namespace {
 
 constexpr uint64_t kQuantum = 65536;  // 03 M-31
+constexpr size_t kMaxCellEvents = size_t{1} << 22;
 
 int32_t load_cell(const vm::Buffer* buffer, int64_t offset) {
   int32_t value = 0;
@@ -156,6 +157,11 @@ void Simulation::log_notify(PendingNotify n) {
   notifies_.push_back(std::move(n));
 }
 
+void Simulation::log_wait(int32_t object, int64_t offset, int rank, const vm::Site* site) {
+  if (cell_events.size() >= kMaxCellEvents) return;
+  cell_events.push_back({object, rank, offset, 0, 0, static_cast<int32_t>(round_), true, site});
+}
+
 bool Simulation::pending_notify_in(const Actor& actor, const vm::View& v) {
   if (notifies_.empty() || !actor.block || object_of(v).pending_notifies == 0) return false;
   const check::Box box = check::box_of(v);
@@ -185,6 +191,10 @@ void Simulation::apply(PendingNotify& n) {
   bool overflow = false;
   if (n.op == ir::NotifyOp::kAtomicAdd) overflow = __builtin_add_overflow(before, n.value, &after);
   std::memcpy(n.buffer->data + n.offset, &after, sizeof(after));
+  if (cell_events.size() < kMaxCellEvents) {
+    cell_events.push_back({n.buffer->object, n.event.info.rank, n.offset, before, after,
+                           static_cast<int32_t>(round_), false, n.event.site});
+  }
   n.event.before = before;
   n.event.after = after;
   if (checking) checker->notify(n.event);

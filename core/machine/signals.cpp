@@ -156,6 +156,7 @@ ExecStatus op_wait(Actor& actor, vm::OpCall& call) {
   std::memcpy(&value, signal.buffer->data + offset, sizeof(value));
   if (cmp == ir::WaitCmp::kEq ? value == expected : value >= expected) {
     ++actor.dispatch.comm.wait;
+    sim.log_wait(signal.buffer->object, offset, actor.dispatch.rank, actor.site());
     if (sim.checking) {
       check::Observe o;
       o.actor = actor.id;

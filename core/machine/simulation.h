@@ -69,6 +69,7 @@ class Simulation final : public check::Sink {
     bool applied = false;
   };
   void log_notify(PendingNotify n);
+  void log_wait(int32_t object, int64_t offset, int rank, const vm::Site* site);
   /// Whether an uncommitted notify of this actor or its block is in the bytes of `v`.
   bool pending_notify_in(const Actor& actor, const vm::View& v);
   void apply_pending_in(const Actor& actor, const vm::View& v);
@@ -93,6 +94,8 @@ class Simulation final : public check::Sink {
   // ---- deadlock.cpp
   [[noreturn]] void deadlock();
   void add_waits(Diagnostic& d);
+  /// Every blocked actor but those that wait for their own lanes, in commit order.
+  std::vector<Actor*> blocked_actors() const;
 
   // ---- messages
   /// Completes a fault of `actor` with rank, core, kernel, task, block and lane.
@@ -118,6 +121,8 @@ class Simulation final : public check::Sink {
   std::vector<std::unique_ptr<Device>> devices;
   std::vector<std::unique_ptr<HostStep>> steps;
   std::vector<Group> groups;
+  std::unordered_map<int, SignalUse> signal_uses;  ///< by window buffer
+  std::vector<CellEvent> cell_events;
 
  private:
   friend class Actor;

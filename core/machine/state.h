@@ -67,6 +67,36 @@ struct Domain {
   std::vector<int> windows;
 };
 
+/// A committed notify or a satisfied wait, kept for the report of a standstill.
+struct CellEvent {
+  int32_t object = -1;
+  int32_t rank = -1;  ///< who did it
+  int64_t offset = 0;
+  int32_t before = 0, after = 0;
+  int32_t round = 0;
+  bool wait = false;
+  const vm::Site* site = nullptr;
+};
+
+/// The collectives that ranks entered on one signal window, in order.
+struct SignalUse {
+  struct Call {
+    std::string name;
+    int64_t op = 0, root = 0;
+    int rank = -1;  ///< who came first
+    const vm::Site* site = nullptr;
+  };
+  std::vector<Call> calls;
+  std::vector<int> entered;  ///< by logical rank: how many
+};
+/// The collective an actor is in.
+struct CollectiveState {
+  std::string name;  ///< empty = none
+  int window = -1;
+  int index = 0;  ///< which call on the signal
+  int64_t barriers = 0;
+};
+
 /// Why an actor does not run.
 struct WaitState {
   enum class Kind : uint8_t {
