@@ -106,6 +106,8 @@ void end(Actor& actor, vm::OpCall& call) {
 ExecStatus op_comm_mark(Actor& actor, vm::OpCall& call) {
   const std::string mode = call.attrs->get_string(AttrKey::k_mode);
   if (mode == "begin") {
+    // The own clearing notifies of the collective before count at entry: they must be in the cells.
+    if (actor.sim().pending_notify_in(actor, call.view(0))) return actor.sim().wait_for_commit(actor);
     begin(actor, call);
   } else if (mode == "end") {
     end(actor, call);
