@@ -118,6 +118,12 @@ def torch_dtype(dtype: Any) -> Any:
     return getattr(torch, name, None) if name else None
 
 
+def torch_name(dtype: Any) -> str | None:
+    """Return the name that torch gives a `DataType` (`"float32"`), or `None`; torch itself is not imported."""
+    name = _TABLE.get(str(data_type(dtype)), (None, None, ()))[0]
+    return str(name) if name else None
+
+
 def array_dtype(dtype: Any, use_torch: bool) -> Any:
     """Return the torch or NumPy type in which an array of `dtype` is made, a carrier where the library lacks it."""
     torch_name, numpy_name, carriers = _TABLE[str(data_type(dtype))]
