@@ -106,6 +106,11 @@ void FunctionBuilder::assign(const std::string& name, Value value, const Span& s
     if (value.kind == Value::Kind::kNothing) {
         reject(ErrorClass::kParserTypeError, span, "The right side of '" + name + " = ...' has no value");
     }
+    if (value.is_host() && value.host.kind == HostKind::kOpaque) {
+        reject(ErrorClass::kParserTypeError, span,
+               "Unsupported closure variable type: " + (value.host.text.empty() ? std::string("object") : value.host.text),
+               "use its attributes where they are needed");
+    }
     if (value.is_host() || (value.is_expr() && value.expr->kind == ir::ExprKind::kString)) {
         b->kind = Binding::Kind::kValue;
         b->value = std::move(value);

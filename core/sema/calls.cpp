@@ -41,6 +41,9 @@ const char* form_module(ir::OpForm form) {
 std::string error_module(const ir::OpRow& row, ir::OpForm form, const std::vector<ExprPtr>& args) {
     if (form >= ir::kFormPld && form <= ir::kFormPldSystem) return "distributed";
     if (form != ir::kFormFlat) return form_module(form);
+    // Promoted names belong to the one module they come from.
+    if (!(row.forms & ir::kFormTensor) && (row.forms & ir::kFormTile)) return "tile";
+    if (!(row.forms & ir::kFormTile) && (row.forms & ir::kFormTensor)) return "tensor";
     for (const auto& a : args) {
         if (a && a->type && a->type->is_tile()) return "tile";
     }

@@ -299,6 +299,10 @@ void FunctionBuilder::bind_carries(LoopInfo& loop, const Span& span) {
         b->var = loop.carry_vars[i];
         b->type = loop.carry_types[i];
         b->span = span;
+        if (const RegionInfo* region = kernel_region(); region && base_place_ != ir::kPlaceKernel) {
+            b->regions = {region->id};
+            b->blocks = region->blocks;
+        }
         bind(loop.carried[i], b);
     }
 }
@@ -482,6 +486,7 @@ void FunctionBuilder::finish_carries(LoopInfo& loop, const ir::StmtPtr& stmt, co
             b->type = join_types(b->type, inits[i]->type, site);
             b->undefined.clear();
             b->constant = nullptr;
+            b->lower.reset();
             bind(loop.result_names[i], b);
         }
         for (size_t i = 0; i < init_names.size(); ++i) {
@@ -505,6 +510,10 @@ void FunctionBuilder::finish_carries(LoopInfo& loop, const ir::StmtPtr& stmt, co
         auto n = std::make_shared<Binding>();
         if (b) *n = *b;
         n->kind = Binding::Kind::kVar;
+        if (const RegionInfo* region = kernel_region(); region && base_place_ != ir::kPlaceKernel) {
+            n->regions = {region->id};
+            n->blocks = region->blocks;
+        }
         n->var = loop.carry_vars[i];
         Site site;
         const bool own = b && b->kind == Binding::Kind::kVar && b->var == loop.carry_vars[i];

@@ -121,6 +121,18 @@ class InvalidOperationError(ParserError):
     """Unknown operators, operator argument errors, misplaced ``break`` / ``continue``."""
 
 
+class _OperandTypeError(InvalidOperationError, TypeError):
+    """An operand of the wrong type: several rules promise a ``TypeError`` (01 L-22, 02 O-113)."""
+
+
+class _OperandValueError(InvalidOperationError, ValueError):
+    """An operand of a wrong value: several rules promise a ``ValueError`` (01 L-23, 02 O-2301)."""
+
+
+for _cls in (_OperandTypeError, _OperandValueError):
+    _cls.__name__ = _cls.__qualname__ = "InvalidOperationError"
+
+
 class ScopeIsolationError(ParserError):
     """A value used where its block is not visible."""
 
@@ -214,6 +226,8 @@ def _full_text(diagnostic):
 def _from_native(class_name, diagnostic, cause, cause_class, cause_text):
     """Builds the exception for a native diagnostic."""
     cls = _CLASSES[class_name]
+    if cls is InvalidOperationError and cause_class is not None:
+        cls = _OperandTypeError if cause_class == "TypeError" else _OperandValueError
     if issubclass(cls, ParserError):
         notes = "\n".join(text + (f" at {place}" if place else "") for text, place in diagnostic.notes)
         span = diagnostic.span
