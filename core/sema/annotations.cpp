@@ -396,6 +396,12 @@ FunctionBuilder::Annotation FunctionBuilder::annotation(const syn::Expr& e, Anno
         applied = true;
         for (size_t i = 1; i < e.items.size(); ++i) args.push_back(e.items[i].get());
     }
+    // A Python number type says no more than no annotation (superset of 01 L-25).
+    if (jit && !applied && e.kind == ExprKind::kName &&
+        (e.text == "int" || e.text == "float" || e.text == "bool" || e.text == "str") && !find_binding(e.text)) {
+        out.ignored = true;
+        return out;
+    }
     HostValue h = resolve_host(*head);
     std::string name = h.kind == HostKind::kConstruct ? h.text : "";
     if (h.kind == HostKind::kOpaque && head->kind == ExprKind::kName && head->text == "tuple") name = "tuple";

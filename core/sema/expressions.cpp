@@ -359,7 +359,18 @@ Value FunctionBuilder::eval(const syn::Expr& e) {
         }
         case ExprKind::kCall:
             if (is_static(e)) return fold(e);
-            return eval_call(e);
+            {
+                Value v = eval_call(e);
+                if (v.kind == Value::Kind::kNothing) {
+                    const Callee c = resolve_callee(*e.items[0]);
+                    if (c.function) {
+                        reject(ErrorClass::kParserTypeError, e.span,
+                               "Inline function '" + c.function->name + "' has no return value",
+                               "call it as a statement of its own, or let it return something");
+                    }
+                }
+                return v;
+            }
         case ExprKind::kSubscript: return eval_subscript(e);
         case ExprKind::kUnary: return eval_unary(e);
         case ExprKind::kBinary:

@@ -13,6 +13,7 @@ FunctionBuilder::JitAnnotation FunctionBuilder::jit_annotation(const syn::Param&
     JitAnnotation out;
     if (!param.annotation) return out;
     const Annotation a = annotation(*param.annotation, AnnotationUse::kJitParam);
+    if (a.ignored) return out;
     out.present = true;
     out.direction = a.direction;
     out.window = a.window || (a.type && a.type->is_window());
