@@ -229,5 +229,80 @@ TEST_F(ScalarCalls, EveryRowAnswers) {
   }
 }
 
+// Whatever the arguments are, a call is typed or rejected with a message: never a crash, never our own
+// defect.
+TEST_F(ScalarCalls, ArbitraryArguments) {
+  const std::vector<ExprPtr> pool = {
+      nullptr,
+      num(0),
+      num(2),
+      num(-1),
+      real(0.5),
+      yes(),
+      none_const(),
+      text("row"),
+      text(""),
+      index(),
+      scalar(DType::kInt32),
+      scalar(DType::kBool),
+      scalar(DType::kTaskId),
+      scalar(DType::kFp16),
+      dtype(DType::kFp32),
+      dtype(DType::kInt8),
+      memory(MemorySpace::kMat),
+      pad(PadValue::kMax),
+      atomic_add(),
+      ints({}),
+      ints({0, 0}),
+      ints({16, 64}),
+      ints({1}),
+      list({index(), num(4)}),
+      list({real(1.5)}),
+      list({tile(dims({16, 16}), DType::kFp32)}),
+      tile(dims({16, 64}), DType::kFp32),
+      tile(dims({16, 64}), DType::kFp32, dims({3, 7})),
+      tile(dims({16, 1}), DType::kInt32),
+      tile(dims({1, 64}), DType::kUInt8, {}, MemorySpace::kAcc),
+      tile(dims({2, 16, 16}), DType::kBf16),
+      tile(dims({8}), DType::kInt16),
+      tensor(dims({16, 64}), DType::kFp32),
+      tensor({}, DType::kFp32),
+      tensor({Dim(index("M")), Dim(64)}, DType::kBf16),
+      tensor({Dim(), Dim()}, DType::kFp32),
+      tensor(dims({4, 1}), DType::kInt32),
+      on_chip(dims({16, 64}), DType::kFp16),
+      window(dims({16, 64}), DType::kFp32),
+      window(dims({4, 1}), DType::kInt32),
+      window({Dim(index("N")), Dim(1)}, DType::kInt32),
+      var(array_type(4, DType::kInt32)),
+      var(simple_type(TypeKind::kPtr)),
+      var(simple_type(TypeKind::kCommCtx)),
+      var(tuple_type({scalar_type(DType::kIndex), scalar_type(DType::kIndex)})),
+  };
+  uint64_t state = 20240229;
+  const auto pick = [&](size_t n) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<size_t>((state >> 33) % n);
+  };
+  for (int i = 0; i < kOpCount; ++i) {
+    const OpRow& row = op_row(static_cast<OpId>(i));
+    for (int trial = 0; trial < 400; ++trial) {
+      context.arch = pick(2) ? Arch::kA5 : Arch::kA2A3;
+      context.place = pick(8) ? kPlaceKernel : pick(2) ? kPlaceOrch : kPlaceHost;
+      context.in_split_aiv = pick(2) != 0;
+      OpCallSite site;
+      site.row = &row;
+      uint32_t bit = 1u << pick(11);
+      while (!(row.forms & bit)) bit = bit == kFormInternal ? 1u : bit << 1;
+      site.form = static_cast<OpForm>(bit);
+      for (size_t k = 0; k < op_params(row, kFormFlat).size(); ++k)
+        site.args.push_back(pool[pick(pool.size())]);
+      const std::string got = outcome([&] { return infer_op(context, site); });
+      ASSERT_EQ(got.find("InternalError"), std::string::npos) << row.name << ": " << got;
+      ASSERT_NE(got, "") << row.name;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace pypto::ir::test
