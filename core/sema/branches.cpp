@@ -83,7 +83,9 @@ void FunctionBuilder::exec_expression(const syn::Stmt& s) {
         alloc_window(e, "");
         return;
     }
+    ++expr_depth_;
     const Value v = callee.kind == Callee::Kind::kPython && is_static(e) ? fold(e) : eval_call(e, true);
+    --expr_depth_;
     if (!v.is_expr()) return;
     if (v.expr->kind == ir::ExprKind::kOp || v.expr->kind == ir::ExprKind::kCall) {
         // A pure result that nobody looks at needs no statement; an effect does.

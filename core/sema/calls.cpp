@@ -13,7 +13,7 @@ bool operation_form(const std::string& dotted, ir::OpForm* form, std::string* na
         {"pl.tensor.", ir::kFormTensor},   {"pl.tile.", ir::kFormTile},        {"pl.system.", ir::kFormSystem},
         {"pl.array.", ir::kFormArray},     {"pl.prefetch.", ir::kFormPrefetch}, {"pld.tensor.", ir::kFormPldTensor},
         {"pld.tile.", ir::kFormPldTile},   {"pld.system.", ir::kFormPldSystem}, {"pld.", ir::kFormPld},
-        {"pl.", ir::kFormFlat},
+        {"pl.internal.", ir::kFormInternal}, {"pl.", ir::kFormFlat},
     };
     for (const auto& [prefix, f] : kPrefixes) {
         if (dotted.rfind(prefix, 0) != 0) continue;
@@ -175,6 +175,11 @@ Value FunctionBuilder::eval_call(const syn::Expr& e, bool statement) {
         if (base.kind == HostKind::kMissing && callee_syntax.items[0]->kind == ExprKind::kAttribute) {
             const HostValue root = resolve_host(*callee_syntax.items[0]->items[0]);
             if (root.kind == HostKind::kModule && (root.text == "pl" || root.text == "pld")) {
+                // Operations that only passes make: the text of a lowered program names them so (04 SER-2).
+                if (root.text == "pl" && callee_syntax.items[0]->text == "internal" &&
+                    ir::find_op(ir::kFormInternal, callee_syntax.text)) {
+                    return call_operation(ir::kFormInternal, callee_syntax.text, "pl.internal." + callee_syntax.text, e);
+                }
                 unknown_operation(callee_syntax,
                                   root.text + "." + callee_syntax.items[0]->text + "." + callee_syntax.text);
             }

@@ -226,8 +226,17 @@ void FunctionBuilder::run_loop(LoopInfo& loop, const ir::StmtPtr& stmt, const st
     // After the loop: the ways out.
     Flow out;
     out.live = false;
-    const auto leave = [&](const Flow& f, ir::Block* block, bool before_last, const std::string& missing) {
+    const auto leave = [&](Flow f, ir::Block* block, bool before_last, const std::string& missing) {
         if (!f.live) return;
+        // The loop variable ends with the loop: nothing of it is handed on.
+        if (!loop.variable.empty()) {
+            const auto it = entry.names.find(loop.variable);
+            if (it != entry.names.end()) {
+                f.names[loop.variable] = it->second;
+            } else {
+                f.names.erase(loop.variable);
+            }
+        }
         if (!out.live) {
             out = f;
             return;
@@ -265,7 +274,7 @@ void FunctionBuilder::run_loop(LoopInfo& loop, const ir::StmtPtr& stmt, const st
         const auto it = original.names.find(loop.variable);
         if (it != original.names.end()) {
             flow().names[loop.variable] = it->second;
-        } else if (const auto v = flow().names.find(loop.variable); v != flow().names.end()) {
+        } else if (const auto v = loop.entry.find(loop.variable); v != loop.entry.end()) {
             auto gone = std::make_shared<Binding>(*v->second);
             gone->kind = Binding::Kind::kVar;
             gone->undefined = "it is the variable of the loop at line " + line + " and does not exist after it";

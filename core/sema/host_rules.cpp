@@ -370,32 +370,35 @@ Value FunctionBuilder::host_window(const syn::Expr& e) {
         reject(ErrorClass::kParserTypeError, slots[1]->span, "X-14: pld.window() shape must be a list or tuple, got " +
                                                                  source_text(*slots[1]));
     }
+    const auto& storage = buf.expr->type->storage;
+    const auto it = storage ? buffers_.find(storage.get()) : buffers_.end();
+    if (it != buffers_.end()) {
+        it->second.viewed = true;
+        int64_t need = dtype_bytes(dtype);
+        std::string extents;
+        for (const auto& item : shape.items) {
+            const auto n = try_constant_int(item);
+            need = n && need >= 0 ? need * *n : -1;
+            extents += (extents.empty() ? "" : ", ") + (n ? std::to_string(*n) : std::string("?"));
+        }
+        const auto have = ir::const_int(it->second.bytes);
+        if (need >= 0 && have && need > *have) {
+            reject(ErrorClass::kParserTypeError, e.span,
+                   "X-13: the view [" + extents + "] " + std::string(dtype_text(dtype)) + " of buffer '" +
+                       it->second.name + "' needs " + std::to_string(need) + " bytes, the buffer has " +
+                       std::to_string(*have),
+                   "use the shape form alloc_window_buffer([...], dtype=...); the scalar form counts bytes",
+                   {{"the allocation", it->second.span}});
+        }
+    }
     HostValue h;
     h.kind = HostKind::kDType;
     h.dtype = dtype;
     const Value out = infer(row, ir::kFormPld,
                             {buf.expr, to_argument(shape, slots[1]->span), to_argument(Value::of_host(h), slots[2]->span)},
                             e.span, spelling);
-    const auto& storage = buf.expr->type->storage;
     auto copy = std::make_shared<ir::Expr>(*out.expr);
     if (storage) copy->type = with_storage(out.expr->type, storage);
-    const auto it = storage ? buffers_.find(storage.get()) : buffers_.end();
-    if (it != buffers_.end()) {
-        it->second.viewed = true;
-        const int64_t elements = copy->type->static_elements();
-        const auto have = ir::const_int(it->second.bytes);
-        if (elements >= 0 && have) {
-            const int64_t need = elements * dtype_bytes(dtype);
-            if (need > *have) {
-                reject(ErrorClass::kParserTypeError, e.span,
-                       "X-13: the view " + ir::shape_text(copy->type->shape) + " " + std::string(dtype_text(dtype)) +
-                           " of buffer '" + it->second.name + "' needs " + std::to_string(need) +
-                           " bytes, the buffer has " + std::to_string(*have),
-                       "use the shape form alloc_window_buffer([...], dtype=...); the scalar form counts bytes",
-                       {{"the allocation", it->second.span}});
-            }
-        }
-    }
     return Value::of(copy);
 }
 
