@@ -71,7 +71,8 @@ def main() -> int:
     y = np.zeros_like(x)
 
     compiled = program.compile(
-        x, y,
+        x,
+        y,
         config=RunConfig(
             platform=args.platform,
             distributed_config=DistributedConfig(device_ids=devices, num_sub_workers=0),

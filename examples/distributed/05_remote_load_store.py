@@ -133,7 +133,8 @@ def main() -> int:
     entry = load_program if args.mode == "load" else store_program
 
     compiled = entry.compile(
-        x, y,
+        x,
+        y,
         config=RunConfig(
             platform=args.platform,
             distributed_config=DistributedConfig(device_ids=devices, num_sub_workers=0),

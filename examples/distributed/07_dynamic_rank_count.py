@@ -142,7 +142,8 @@ def main() -> int:
     entry = put_program if args.mode == "put" else get_program
 
     compiled = entry.compile(
-        x, y,
+        x,
+        y,
         config=RunConfig(
             platform=args.platform,
             distributed_config=DistributedConfig(device_ids=devices, num_sub_workers=0),

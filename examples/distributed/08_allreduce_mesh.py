@@ -95,7 +95,8 @@ def main() -> int:
     y = np.zeros_like(x)
 
     compiled = program.compile(
-        x, y,
+        x,
+        y,
         config=RunConfig(
             platform=args.platform,
             distributed_config=DistributedConfig(device_ids=devices, num_sub_workers=0),
@@ -107,7 +108,9 @@ def main() -> int:
     compiled(x, y, config=RunConfig(platform=args.platform))
     np.testing.assert_allclose(y, golden(x), rtol=1e-5, atol=1e-4)
     if args.cost:
-        check_cost(n, {"notify_remote": n - 1, "remote_load": n - 1, "bytes_read": (n - 1) * SIZE * 4, "bytes_written": 0})
+        check_cost(
+            n, {"notify_remote": n - 1, "remote_load": n - 1, "bytes_read": (n - 1) * SIZE * 4, "bytes_written": 0}
+        )
     print("OK")
     return 0
 

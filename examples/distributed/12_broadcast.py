@@ -106,7 +106,9 @@ def main() -> int:
     parser.add_argument("-p", "--platform", default="a2a3sim", choices=["a2a3", "a2a3sim", "a5", "a5sim"])
     parser.add_argument("-d", "--device", default="0,1,2,3", help="comma-separated device ids")
     parser.add_argument("--compile-only", action="store_true")
-    parser.add_argument("--use-builtin", action="store_true", help="pld.tensor.broadcast instead of the hand-written one")
+    parser.add_argument(
+        "--use-builtin", action="store_true", help="pld.tensor.broadcast instead of the hand-written one"
+    )
     parser.add_argument("--root", type=int, default=0, help="the rank whose slice everyone receives")
     parser.add_argument("--cost", action="store_true", help="check the counters against the cost card")
     args = parser.parse_args()
@@ -122,7 +124,8 @@ def main() -> int:
     program = make_program(args.root, args.use_builtin)
 
     compiled = program.compile(
-        x, y,
+        x,
+        y,
         config=RunConfig(
             platform=args.platform,
             distributed_config=DistributedConfig(device_ids=devices, num_sub_workers=0),

@@ -132,7 +132,9 @@ def main() -> int:
     parser.add_argument("-p", "--platform", default="a2a3sim", choices=["a2a3", "a2a3sim", "a5", "a5sim"])
     parser.add_argument("-d", "--device", default="0,1,2,3", help="comma-separated device ids")
     parser.add_argument("--compile-only", action="store_true")
-    parser.add_argument("--use-builtin", action="store_true", help="the revealed builtin instead of the hand-written kernel")
+    parser.add_argument(
+        "--use-builtin", action="store_true", help="the revealed builtin instead of the hand-written kernel"
+    )
     parser.add_argument("--cost", action="store_true", help="check the counters against the cost card")
     args = parser.parse_args()
     devices = [int(d) for d in args.device.split(",")]
@@ -145,7 +147,8 @@ def main() -> int:
     entry = builtin_program if args.use_builtin else program
 
     compiled = entry.compile(
-        x, y,
+        x,
+        y,
         config=RunConfig(
             platform=args.platform,
             distributed_config=DistributedConfig(device_ids=devices, num_sub_workers=0),
@@ -157,7 +160,12 @@ def main() -> int:
     compiled(x, y, config=RunConfig(platform=args.platform))
     np.testing.assert_allclose(y, golden(x), rtol=1e-5, atol=1e-4)
     if args.cost:
-        card = {"notify_remote": 2 * (n - 1), "remote_load": n - 1, "bytes_read": (n - 1) * SIZE * 4, "bytes_written": 0}
+        card = {
+            "notify_remote": 2 * (n - 1),
+            "remote_load": n - 1,
+            "bytes_read": (n - 1) * SIZE * 4,
+            "bytes_written": 0,
+        }
         check_cost(n, card)
     print("OK")
     return 0

@@ -194,7 +194,9 @@ def main() -> int:
     parser.add_argument("-p", "--platform", default="a2a3sim", choices=["a2a3", "a2a3sim", "a5", "a5sim"])
     parser.add_argument("-d", "--device", default="0,1,2,3", help="comma-separated device ids")
     parser.add_argument("--compile-only", action="store_true")
-    parser.add_argument("--use-builtin", action="store_true", help="the revealed builtin instead of the hand-written kernel")
+    parser.add_argument(
+        "--use-builtin", action="store_true", help="the revealed builtin instead of the hand-written kernel"
+    )
     parser.add_argument("--ragged", action="store_true", help="all_to_all_v with a run-time count per block")
     parser.add_argument("--cost", action="store_true", help="check the counters against the cost card")
     args = parser.parse_args()

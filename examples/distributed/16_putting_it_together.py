@@ -134,7 +134,10 @@ def main() -> int:
     z = np.zeros((n, 1, SIZE), dtype=np.float32)
 
     compiled = program.compile(
-        w, x, y, z,
+        w,
+        x,
+        y,
+        z,
         config=RunConfig(
             platform=args.platform,
             distributed_config=DistributedConfig(device_ids=devices, num_sub_workers=0),

@@ -65,7 +65,7 @@ def await_counts(
     nranks = pld.nranks(pld.get_comm_ctx(arrived))
     for src in pl.range(nranks):
         pld.system.wait(arrived, [src, 0], 1, cmp=pld.WaitCmp.Ge)
-        pl.write(counts, [src, 0], pl.read(arrived, [src, 0]) - 1)
+        pl.write(counts, [src, 0], pl.cast(pl.read(arrived, [src, 0]) - 1, pl.INT32))
     return counts
 
 

