@@ -412,19 +412,46 @@ int64_t chunk(Typer& t, int i, AttrKey key) {
   return v;
 }
 
+/// Vector memory that a staging tile can use (01 L-142).
+int64_t staging_capacity(const Typer& t) { return t.a5() ? 245760 : 188416; }
+
+/// Whether the pieces fit vector memory: explicit ones must, others are chosen and announced (03 O-60, X-29).
+void check_staging_size(const Typer& t, int64_t rows, int64_t cols, bool pipeline, bool chosen, DType dtype) {
+  const int64_t row_bytes = cols * dtype_bytes(dtype);
+  const int64_t needed = rows * row_bytes * (pipeline ? 2 : 1);
+  const int64_t available = staging_capacity(t);
+  if (needed <= available) return;
+  if (chosen) {
+    t.value_error("staging of " + std::to_string(rows) + " x " + std::to_string(cols) + " elements" +
+                      (pipeline ? ", twice for pipeline=True," : "") + " needs " + std::to_string(needed) +
+                      " bytes, vector memory has " + std::to_string(available),
+                  "smaller chunk_rows / chunk_cols, or leave them out");
+  }
+  const int64_t piece_rows =
+      std::max<int64_t>(1, std::min(rows, available / std::max<int64_t>(1, row_bytes)));
+  const int64_t piece_cols = row_bytes <= available ? cols : available / dtype_bytes(dtype);
+  t.warn("X-29: the region of " + std::to_string(needed) + " bytes does not fit the staging capacity of " +
+             std::to_string(available) + " bytes; it moves in pieces of " + std::to_string(piece_rows) +
+             " x " + std::to_string(piece_cols),
+         "give chunk_rows / chunk_cols");
+}
+
 /// chunk_rows, chunk_cols, pipeline (03 O-58).
 void staging(Typer& t, int first, const Shape& extents) {
-  const int64_t rows = chunk(t, first, AttrKey::k_chunk_rows);
-  const int64_t cols = chunk(t, first + 1, AttrKey::k_chunk_cols);
+  int64_t rows = chunk(t, first, AttrKey::k_chunk_rows);
+  int64_t cols = chunk(t, first + 1, AttrKey::k_chunk_cols);
   const bool pipeline = t.bool_attr(first + 2, AttrKey::k_pipeline);
-  bool dynamic_rows = false;
-  for (size_t k = 0; k + 1 < extents.size(); ++k) dynamic_rows = dynamic_rows || !extents[k].is_const();
-  if (dynamic_rows && rows == 0) {
+  Dim leading(1);
+  for (size_t k = 0; k + 1 < extents.size(); ++k) {
+    leading = leading.is_const() && extents[k].is_const() ? Dim(leading.value * extents[k].value) : Dim();
+  }
+  const Dim last = extents.empty() ? Dim(1) : extents.back();
+  if (!leading.is_const() && rows == 0) {
     t.value_error(
         "a dynamic leading transfer dim needs a static chunk_rows (extents " + shape_text(extents) + ")",
         "chunk_rows=<rows per piece>");
   }
-  if (!extents.empty() && !extents.back().is_const() && cols == 0) {
+  if (!last.is_const() && cols == 0) {
     t.value_error(
         "a dynamic last transfer dim needs a static chunk_cols (extents " + shape_text(extents) + ")",
         "chunk_cols=<columns per piece>");
@@ -433,6 +460,11 @@ void staging(Typer& t, int first, const Shape& extents) {
     t.value_error("pipeline=True requires both chunk_rows>0 and chunk_cols>0, got " + std::to_string(rows) +
                   " and " + std::to_string(cols));
   }
+  const bool chosen = rows > 0 || cols > 0;
+  // A piece is never larger than the region.
+  if (leading.is_const()) rows = rows == 0 ? leading.value : std::min(rows, leading.value);
+  if (last.is_const()) cols = cols == 0 ? last.value : std::min(cols, last.value);
+  check_staging_size(t, rows, cols, pipeline, chosen, t.type(0).dtype);
 }
 
 /// Staging tiles of the printed forms (03 O-70).
