@@ -224,7 +224,7 @@ def compare(mode: str, skeletons: list[str], show: bool) -> None:
     hand, builtin = (text.splitlines() for text in skeletons)
     if show:
         width = max(len(line) for line in [*hand, "by hand"]) + 4
-        for left, right in zip(["by hand", *hand], ["builtin", *builtin]):
+        for left, right in zip(["by hand", *hand], ["builtin", *builtin], strict=False):
             print(f"{left:<{width}}{right}")
     if hand != builtin:
         print("\n".join(difflib.unified_diff(hand, builtin, "by hand", "builtin", lineterm="")))
@@ -276,7 +276,7 @@ def main() -> int:
         y, cells = np.zeros_like(x), np.zeros(cell_shape, dtype=np.int32)
         lowered = [program.lower(x, y, cells, config=config) for program in programs]
         names = [kernel.__name__ for kernel in KERNELS[mode]]
-        skeletons = [comm_skeleton(program, name) for program, name in zip(lowered, names)]
+        skeletons = [comm_skeleton(program, name) for program, name in zip(lowered, names, strict=True)]
         compare(mode, skeletons, args.show_ir)
         for program in programs:
             y, cells = np.zeros_like(x), np.full(cell_shape, -1, dtype=np.int32)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Step 15: all-to-all. A personal row from every rank to every rank.
 
-Teaches: personalised exchange by hand (puts, barrier); reveals pld.tensor.all_to_all (--use-builtin) and all_to_all_v (--ragged).
+Teaches: personalised exchange by hand (puts, barrier); reveals pld.tensor.all_to_all (--use-builtin) and
+         all_to_all_v (--ragged).
 Run:     python examples/distributed/15_all_to_all.py -p a2a3sim -d 0,1,2,3 [--use-builtin] [--ragged] [--cost]
 Expect:  OK
 Next:    16_putting_it_together.py

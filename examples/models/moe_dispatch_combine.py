@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Distributed mixture of experts: dispatch -> expert matmul -> combine.
 
-One expert per rank, top-2 routing with run-time token counts. Every rank puts each of its tokens into the windows of the
-ranks that host the token's experts, then says how many it sent. The experts multiply what they received, weigh it with
-the gates and add the rows into the senders' windows (atomic remote adds). No token count is known before the run.
+One expert per rank, top-2 routing with run-time token counts. Every rank puts each of its tokens into the windows of
+the ranks that host the token's experts, then says how many it sent. The experts multiply what they received, weigh it
+with the gates and add the rows into the senders' windows (atomic remote adds). No token count is known before the run.
 
 Teaches: puts at computed rows, counters in pl.array, counts carried by signals, atomic remote adds, one task per phase.
 Run:     python examples/models/moe_dispatch_combine.py -p a2a3sim -d 0,1,2,3

@@ -78,7 +78,7 @@ def test_moe_example(devices, monkeypatch, capfd):
 )
 def test_wrong_device_counts(step, ids, monkeypatch):  # 03 G-6
     monkeypatch.setattr(sys, "argv", [step, "-d", ids])
-    with pytest.raises(SystemExit, match="need (exactly|at least) 2 devices, got"):
+    with pytest.raises(SystemExit, match=r"need (exactly|at least) 2 devices, got"):
         load(step).main()
 
 
