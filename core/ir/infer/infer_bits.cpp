@@ -54,8 +54,7 @@ ExprPtr type_cast(Typer& t) {
   return t.value(x.shape, target, x.valid);
 }
 
-// ------------------------------------------------------------------------------------------------- section
-// 12
+// ---- section 12
 
 namespace {
 
@@ -122,8 +121,7 @@ ExprPtr type_not_(Typer& t) {
   return t.value(t.type(0).shape, t.type(0).dtype, t.type(0).valid);
 }
 
-// ------------------------------------------------------------------------------------------------- section
-// 13
+// ---- section 13
 
 namespace {
 

@@ -125,8 +125,7 @@ void host_ring_signal(Typer& t, int i) {
 
 void one_lane_signal(Typer& t, int i) { host_rail(t) ? host_signal(t, i, 1) : kernel_signal(t, i); }
 
-// ---------------------------------------------------------------------------------------------- data
-// operands
+// ---- data operands
 
 void require_packed(const Typer& t, int i) {
   const Type& x = t.type(i);

@@ -289,8 +289,7 @@ ExprPtr type_tile_rsqrt(Typer& t) {
   return t.value(t.type(0).shape, t.type(0).dtype, t.type(0).valid);
 }
 
-// ------------------------------------------------------------------------------------------------- section
-// 14
+// ---- section 14
 
 namespace {
 

@@ -191,8 +191,7 @@ ExprPtr type_gatherb(Typer& t) {
                  {valid[0], valid[1].is_const() ? Dim(valid[1].value * per_block) : Dim()});
 }
 
-// -------------------------------------------------------------------------------------------------
-// section 19.2
+// ---- section 19.2
 
 ExprPtr type_gather_row(Typer& t) {
   const bool tile = t.is_tile(0);
@@ -294,7 +293,7 @@ ExprPtr type_paged_gather(Typer& t) {
   return t.result(type);
 }
 
-// ------------------------------------------------------------------------------------------------- mgather
+// ---- mgather
 
 namespace {
 

@@ -3,7 +3,8 @@
 
 namespace pypto::ir::infer {
 
-/// Made by the lowering of collectives; written `pl.internal.comm_mark` in the text of a lowered program only.
+/// Made by the lowering of collectives; written `pl.internal.comm_mark` in the text of a lowered program
+/// only.
 ExprPtr type_comm_mark(Typer& t) {
   t.string_attr(1, AttrKey::k_name, "");
   t.string_attr(2, AttrKey::k_mode, "");

@@ -298,7 +298,7 @@ ExprPtr type_batch_matmul_acc(Typer& t) {
   return accumulated(t, acc);
 }
 
-// ------------------------------------------------------------------------------------------------- gemv
+// ---- gemv
 
 namespace {
 
@@ -358,8 +358,7 @@ ExprPtr type_gemv_bias(Typer& t) {
   return row_value(t, p, acc);
 }
 
-// -------------------------------------------------------------------------------------------------
-// block-scaled
+// ---- block-scaled
 
 namespace {
 

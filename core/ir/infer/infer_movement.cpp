@@ -132,8 +132,7 @@ ExprPtr type_dim(Typer& t) {
   return t.scalar(DType::kIndex);
 }
 
-// ------------------------------------------------------------------------------------------------- load,
-// store
+// ---- load, store
 
 ExprPtr type_load(Typer& t) {
   t.level = OperandLevel::kTile;
@@ -260,7 +259,7 @@ ExprPtr type_move(Typer& t) {
   return t.result(type);
 }
 
-// ------------------------------------------------------------------------------------------------- assemble
+// ---- assemble
 
 namespace {
 
@@ -335,7 +334,7 @@ ExprPtr type_assemble(Typer& t) {
   return target_result(t, 0, t.written_valid(target, offsets, extents));
 }
 
-// ------------------------------------------------------------------------------------------------- the rest
+// ---- the rest
 
 ExprPtr type_extract(Typer& t) {
   t.tile_only({0});

@@ -83,8 +83,7 @@ PYPTO_REDUCE(col_argmax, false)
 PYPTO_REDUCE(col_argmin, false)
 #undef PYPTO_REDUCE
 
-// ------------------------------------------------------------------------------------------------- section
-// 16
+// ---- section 16
 
 namespace {
 
@@ -221,8 +220,7 @@ ExprPtr type_expand_clone(Typer& t) {
   return t.in_place(1);
 }
 
-// ------------------------------------------------------------------------------------------------- section
-// 17
+// ---- section 17
 
 namespace {
 

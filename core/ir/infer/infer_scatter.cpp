@@ -168,8 +168,7 @@ ExprPtr type_mscatter(Typer& t) {
   return t.in_place(2);
 }
 
-// ------------------------------------------------------------------------------------------------- section
-// 20
+// ---- section 20
 
 ExprPtr type_sort32(Typer& t) {
   t.dispatch({0, 1});

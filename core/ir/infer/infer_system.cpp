@@ -157,7 +157,7 @@ ExprPtr type_import_peer_buffer(Typer& t) {
   return t.scalar(DType::kInt32);
 }
 
-// ------------------------------------------------------------------------------------------------- lanes
+// ---- lanes
 
 namespace {
 
@@ -283,14 +283,13 @@ ExprPtr type_aic_gather(Typer& t) {
   return lane_value(t, std::move(shape), std::move(valid), MemorySpace::kMat);
 }
 
-// ------------------------------------------------------------------------------------------------- identity
+// ---- identity
 
 ExprPtr type_get_block_idx(Typer& t) { return t.scalar(DType::kIndex); }
 ExprPtr type_get_block_num(Typer& t) { return t.scalar(DType::kIndex); }
 ExprPtr type_get_subblock_idx(Typer& t) { return t.scalar(DType::kIndex); }
 
-// ------------------------------------------------------------------------------------------------- section
-// 23
+// ---- section 23
 
 ExprPtr type_syncall(Typer& t) {
   const std::string core = t.string_attr(0, AttrKey::k_core_type, "mix");

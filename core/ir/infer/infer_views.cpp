@@ -91,7 +91,7 @@ ExprPtr type_slice(Typer& t) {
   return t.result(type);
 }
 
-// ------------------------------------------------------------------------------------------------- reshape
+// ---- reshape
 
 namespace {
 
@@ -202,7 +202,7 @@ ExprPtr type_reshape(Typer& t) {
   return t.view(0, std::move(shape), std::move(valid));
 }
 
-// ------------------------------------------------------------------------------------------------- transpose
+// ---- transpose
 
 ExprPtr type_transpose(Typer& t) {
   t.dispatch({0});
@@ -259,8 +259,7 @@ ExprPtr type_transpose_view(Typer& t) {
   return t.view(0, std::move(shape), std::move(valid));
 }
 
-// -------------------------------------------------------------------------------------------------
-// reinterpret_view
+// ---- reinterpret_view
 
 namespace {
 

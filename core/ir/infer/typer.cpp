@@ -137,7 +137,7 @@ void Typer::require_a5(const std::string& what) const {
   }
 }
 
-// ------------------------------------------------------------------------------------------------- operands
+// ---- operands
 
 const Type& Typer::type(int i) const {
   static const Type none;
@@ -351,7 +351,7 @@ DType Typer::promoted(int i, int j) const {
   return d;
 }
 
-// ------------------------------------------------------------------------------------------------- results
+// ---- results
 
 ExprPtr Typer::result(TypePtr type_in) const {
   return op_expr(row->id, args, attrs, std::move(type_in), span);
@@ -390,7 +390,7 @@ ExprPtr Typer::view(int i, Shape shape, Shape valid) const {
   return result(t);
 }
 
-// ------------------------------------------------------------------------------------------------- extents
+// ---- extents
 
 Dim dim_of(const ExprPtr& e) {
   const ExprPtr simple = simplify(e);

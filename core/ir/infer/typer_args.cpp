@@ -35,7 +35,7 @@ std::string name_list(std::initializer_list<const char*> names) {
 
 }  // namespace
 
-// ------------------------------------------------------------------------------------------------- scalars
+// ---- scalars
 
 DType Typer::numeric(int i, DType dtype) {
   if (!is_scalar(i)) bad(i, "a scalar");
@@ -114,8 +114,7 @@ void Typer::integer_as(int i, DType dtype) {
   args[static_cast<size_t>(i)] = convert_scalar(arg(i), dtype, name() + ": argument '" + param(i) + "'");
 }
 
-// -------------------------------------------------------------------------------------------------
-// parameters
+// ---- parameters
 
 std::optional<int64_t> Typer::constant(int i) const {
   if (!has(i)) return std::nullopt;
@@ -275,7 +274,7 @@ AtomicType Typer::atomic_attr(int i, DType element) {
               "accumulate in FP32 and cast once at the end");
 }
 
-// ------------------------------------------------------------------------------------------------- lists
+// ---- lists
 
 bool Typer::is_list(int i) const {
   return has(i) && (arg(i)->kind == ExprKind::kTuple || type(i).kind == TypeKind::kTuple);
