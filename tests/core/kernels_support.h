@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <initializer_list>
 #include <map>

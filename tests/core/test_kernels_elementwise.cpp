@@ -390,5 +390,45 @@ TEST(KernelsElementwise, InputsUnchanged) {
   for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], before[i] * before[i]);
 }
 
+// 01 L-154, 03 M-37: unspecified cells are followed through element-wise operations into reductions.
+TEST(KernelsElementwise, UnspecifiedCellsAreFollowed) {
+  View a = make_view(DType::kFp32, {3, 4}, ramp(12, 1, 1));
+  a.buffer->written.all = false;
+  a.buffer->written.map = static_cast<uint8_t*>(std::calloc(48, 1));
+  std::memset(a.buffer->written.map, 1, 40);  // the last two cells were never written
+  const View half = FakeCall(OpId::k_cast, DType::kFp16).arg(0, a).run();
+  const View column = make_view(DType::kFp16, {3, 1}, {1, 2, 3});
+  const View sum = FakeCall(OpId::k_add, DType::kFp16).arg(0, column).arg(1, half).run();
+  ASSERT_FALSE(sum.buffer->written.all);
+  FakeCall reduce(OpId::k_row_sum, DType::kFp16);
+  const View total = reduce.arg(0, sum).run();
+  ASSERT_EQ(reduce.warnings.size(), 1u);
+  EXPECT_NE(reduce.warnings[0].find("W-UNSPECIFIED row_sum: 'x' mixes"), std::string::npos)
+      << reduce.warnings[0];
+  EXPECT_NE(reduce.warnings[0].find("[2, 2]"), std::string::npos);
+  EXPECT_EQ(cells(total)[2], 9 + 10 + 11 + 12 + 3 * 4) << "values never depend on the record";
+  FakeCall upper(OpId::k_col_max, DType::kFp16);
+  upper.arg(0, with_valid(sum, {2, 4})).run();
+  EXPECT_TRUE(upper.warnings.empty()) << "the written part alone is reduced";
+
+  // Padding of a later operand under the result's region.
+  const View full = make_view(DType::kInt32, {2, 4}, ramp(8, 0, 1));
+  const View part = with_valid(make_view(DType::kInt32, {2, 4}, ramp(8, 0, 1)), {2, 3});
+  FakeCall mixed(OpId::k_row_max, DType::kInt32);
+  mixed.arg(0, FakeCall(OpId::k_mul, DType::kInt32).arg(0, full).arg(1, part).run()).run();
+  EXPECT_EQ(mixed.warnings.size(), 1u);
+  FakeCall clean(OpId::k_row_max, DType::kInt32);
+  clean.arg(0, FakeCall(OpId::k_mul, DType::kInt32).arg(0, part).arg(1, full).run()).run();
+  EXPECT_TRUE(clean.warnings.empty());
+
+  // Nothing specified at all is handed on as such, without a warning.
+  View none = make_view(DType::kFp32, {2, 2}, {0});
+  none.buffer->written.all = false;
+  FakeCall empty(OpId::k_row_sum, DType::kFp32);
+  const View still = empty.arg(0, FakeCall(OpId::k_neg, DType::kFp32).arg(0, none).run()).run();
+  EXPECT_TRUE(empty.warnings.empty());
+  EXPECT_FALSE(still.buffer->written.all);
+}
+
 }  // namespace
 }  // namespace pypto::vm

@@ -193,6 +193,16 @@ ChainPart part_of(const ChainShape& s, const ChainShape& main) {
   return ChainPart::kNone;
 }
 
+/// Whether an input is valid wherever the region reads it; otherwise padding would enter the results
+/// unnoticed.
+bool covers(const ChainInput& v, const ChainShape& region) {
+  const int lead = region.rank - v.rank;
+  for (int a = 0; a < v.rank; ++a) {
+    if (v.valid[a] < (v.shape[a] == 1 ? 1 : region.valid[lead + a])) return false;
+  }
+  return true;
+}
+
 bool packed(const ChainInput& v) {
   int64_t stride = 1;
   for (int a = v.rank - 1; a >= 0; --a) {
@@ -243,6 +253,7 @@ ChainInput describe_input(const View& v) {
   in.dtype = v.dtype;
   in.rank = v.rank;
   in.whole = v.fully_valid || readable_region(v).elements() == v.elements();
+  in.plain = v.buffer->written.all || v.buffer->written.map == nullptr;
   std::copy_n(v.shape, v.rank, in.shape);
   std::copy_n(v.stride, v.rank, in.stride);
   std::copy_n(v.valid, v.rank, in.valid);
@@ -346,7 +357,7 @@ ChainPlan plan_chain(const Chain& chain, std::span<const ChainInput> inputs) {
     if (plan.parts[v] == ChainPart::kRow) narrow = true;
     if (step) continue;
     const ChainInput& in = inputs[v];
-    if (!has_row_pitch(in, plan.parts[v])) return plan;
+    if (!has_row_pitch(in, plan.parts[v]) || !in.plain || !covers(in, *region)) return plan;
     // Cells beyond the valid region of a window may not exist.
     if (!in.whole && !(plan.parts[v] == ChainPart::kFull && equal(s.valid, region->valid, s.rank)))
       return plan;

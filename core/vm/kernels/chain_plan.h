@@ -40,6 +40,7 @@ struct ChainInput {
   int32_t rank = 0;
   bool whole =
       true;  ///< every physical cell may be read (02 O-211: a clamped window may overhang its storage)
+  bool plain = true;  ///< specified everywhere or nowhere: no record of single cells to hand on (01 L-154)
   int64_t shape[kMaxRank] = {};
   int64_t stride[kMaxRank] = {};
   int64_t valid[kMaxRank] = {};

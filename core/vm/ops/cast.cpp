@@ -6,6 +6,7 @@
 
 #include "core/vm/ops/elementwise.h"
 #include "core/vm/ops/register.h"
+#include "core/vm/ops/written.h"
 
 namespace pypto::vm {
 namespace {
@@ -33,7 +34,7 @@ ExecStatus exec_cast(OpCall& call) {
   in.add_to(walk, shape_of(out));
   walk.collapse();
   const CastMode mode = cast_mode(call);
-  if (in.never_written()) out.buffer->written.all = false;
+  inherit_unwritten(out, {&in});
   walk.rows(
       [&](uint8_t* const* p, int64_t n) { cast_row(from, p[1], to, p[0], static_cast<size_t>(n), mode); });
   call.set_result(out);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/vm/ops/written.h"
+
 namespace pypto::vm {
 namespace {
 
@@ -118,6 +120,7 @@ Input::Input(OpCall& call, const View& value, DType compute) : dtype_(compute) {
 
 void Input::take(OpCall& call, const View& value) {
   view_ = value;
+  source_ = &value;
   const int last = value.rank - 1;
   bool direct = !nibble_packed(value);
   if (direct && last >= 0) {
@@ -132,7 +135,6 @@ void Input::take(OpCall& call, const View& value) {
     View converted = call.alloc(dtype_, shape_of(view_).span(), false);
     cast_row(value.dtype, view_.data(), dtype_, converted.data(), static_cast<size_t>(view_.elements()),
              CastMode::kRound);
-    converted.buffer->written.all = !vm::never_written(view_);
     for (int a = 0; a < view_.rank; ++a) converted.valid[a] = view_.valid[a];
     converted.fully_valid = view_.fully_valid;
     view_ = std::move(converted);
@@ -209,7 +211,7 @@ void apply_binary(OpCall& call, BinaryOp op, const Input& lhs, const Input& rhs,
   lhs.add_to(walk, shape);
   rhs.add_to(walk, shape);
   walk.collapse();
-  if (lhs.never_written() || rhs.never_written()) out.buffer->written.all = false;
+  inherit_unwritten(out, {&lhs, &rhs});
   if (walk.empty()) return;
   const bool left = walk.repeats(1);
   const bool right = walk.repeats(2);
@@ -250,7 +252,7 @@ void apply_unary(OpCall& call, UnaryOp op, const Input& in, const View& out) {
   Walk walk = walk_result(out);
   in.add_to(walk, shape_of(out));
   walk.collapse();
-  if (in.never_written()) out.buffer->written.all = false;
+  inherit_unwritten(out, {&in});
   const bool direct = same_dtype(out.dtype, compute);
   alignas(64) uint8_t strip[kStrip * 8];
   const int64_t width = dtype_bytes(compute);
@@ -272,7 +274,7 @@ void apply_copy(const Input& in, const View& out) {
   Walk walk = walk_result(out);
   in.add_to(walk, shape_of(out));
   walk.collapse();
-  if (in.never_written()) out.buffer->written.all = false;
+  inherit_unwritten(out, {&in});
   const int width = dtype_bytes(out.dtype);
   const bool repeats = walk.repeats(1);
   walk.rows([&](uint8_t* const* p, int64_t n) {

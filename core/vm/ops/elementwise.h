@@ -14,7 +14,7 @@ class Input {
  public:
   /// Operand `param` of a call; declares the read access.
   Input(OpCall& call, int param, DType compute);
-  /// A value that was read already.
+  /// A value that was read already; it must outlive this object.
   Input(OpCall& call, const View& value, DType compute);
   Input(const Input&) = delete;
   Input& operator=(const Input&) = delete;
@@ -25,7 +25,8 @@ class Input {
   DType dtype() const { return dtype_; }
   /// Adds this operand to a walk over `shape` (right-aligned, axes of extent 1 repeat).
   void add_to(Walk& walk, const Extents& shape) const;
-  bool never_written() const { return !scalar_ && ::pypto::vm::never_written(view_); }
+  /// The array operand as it was given, before any conversion.
+  const View& source() const { return *source_; }
 
  private:
   void take(OpCall& call, const View& value);
@@ -33,6 +34,7 @@ class Input {
   bool scalar_ = false;
   DType dtype_;
   View view_;
+  const View* source_ = nullptr;
   alignas(8) uint8_t value_[8] = {};
 };
 

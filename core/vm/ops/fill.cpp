@@ -87,7 +87,7 @@ View padded(OpCall& call, const Extents& shape) {
   walk.add(in.data(), strides, width);
   walk.collapse();
   walk.rows([&](uint8_t* const* p, int64_t n) { std::memcpy(p[0], p[1], static_cast<size_t>(n * width)); });
-  if (in.never_written() && valid.product() == out.elements()) out.buffer->written.all = false;
+  if (never_written(v) && valid.product() == out.elements()) out.buffer->written.all = false;
   out.pad = mode;
   return out;
 }

@@ -7,6 +7,7 @@
 
 #include "core/vm/ops/elementwise.h"
 #include "core/vm/ops/register.h"
+#include "core/vm/ops/written.h"
 
 namespace pypto::vm {
 namespace {
@@ -36,6 +37,7 @@ View reduced_result(OpCall& call, DType dtype, const View& in, int axis) {
 
 /// Operand of a reduction with row-major rows of the computing dtype, promoted to rank `least`.
 View reduction_operand(OpCall& call, DType compute, int least) {
+  warn_mixed(call);
   const Input in(call, 0, compute);
   View v = in.view();
   v.dtype = compute;
@@ -81,7 +83,7 @@ ExecStatus exec_row(OpCall& call) {
   const View in = reduction_operand(call, compute, 1);
   const int axis = in.rank - 1;
   const View out = reduced_result(call, dtype, in, axis);
-  if (never_written(in)) out.buffer->written.all = false;
+  if (never_written(call.view(0))) out.buffer->written.all = false;
   const ReduceKernel kernel = reduce_kernel(kOp, compute);
   PYPTO_CHECK(kernel != nullptr, "no reduction of " + std::string(dtype_text(compute)));
   const auto n = static_cast<size_t>(in.valid[axis]);
@@ -105,7 +107,7 @@ ExecStatus exec_row_arg(OpCall& call) {
   const View in = reduction_operand(call, compute, 1);
   const int axis = in.rank - 1;
   const View out = reduced_result(call, call.result_dtype(), in, axis);
-  if (never_written(in)) out.buffer->written.all = false;
+  if (never_written(call.view(0))) out.buffer->written.all = false;
   const auto n = static_cast<size_t>(in.valid[axis]);
   for_slices(in, out, false, [&](const uint8_t* row, uint8_t* cell) {
     write_integer(out.dtype, cell, arg_row(row, n, compute, kGreatest));
@@ -142,7 +144,7 @@ ColumnCall column_call(OpCall& call, DType compute) {
   ColumnCall c;
   c.in = reduction_operand(call, compute, 2);
   c.out = reduced_result(call, call.result_dtype(), c.in, c.in.rank - 2);
-  if (never_written(c.in)) c.out.buffer->written.all = false;
+  if (never_written(call.view(0))) c.out.buffer->written.all = false;
   return c;
 }
 
