@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benches: each times our program against the peer a user would pick instead, in one process run, and checks the
+result first. Figures are ratios; a wrong answer fails the bench.
+
+Run: make bench            (all)
+     python bench/run.py chain cold   (some)
+"""
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pypto.language as pl
+import pypto.language.distributed as pld
+from pypto.ir.distributed_compiled_program import DistributedConfig
+from pypto.runtime import RunConfig, SimOptions
+
+ROOT = Path(__file__).resolve().parent.parent
+OFF = RunConfig(platform="a2a3sim", sim=SimOptions(checks="off"))
+RNG = np.random.default_rng(12)
+
+
+def best_us(run: Callable[[], object], calls: int, repeats: int = 7) -> float:
+    """The least mean time of one call, in microseconds."""
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        for _ in range(calls):
+            run()
+        best = min(best, (time.perf_counter() - start) / calls)
+    return best * 1e6
+
+
+def report(name: str, ours_us: float, peer: str, peer_us: float, aim: str) -> None:
+    print(f"{name:<44} {ours_us:12.1f} us   {peer} {peer_us:12.1f} us   ratio {peer_us / ours_us:6.2f}   aim {aim}")
+
+
+# ---------------------------------------------------------------- processes
+
+
+def cold() -> None:
+    """Whole processes: an example against importing NumPy."""
+    env = dict(os.environ, PYTHONPATH=str(ROOT / "python"))
+
+    def process(*argv: str) -> float:
+        best = float("inf")
+        for _ in range(7):
+            start = time.perf_counter()
+            done = subprocess.run([sys.executable, *argv], env=env, capture_output=True, text=True, cwd=ROOT)
+            best = min(best, time.perf_counter() - start)
+            assert done.returncode == 0 and (argv[0] == "-c" or done.stdout.endswith("OK\n")), done.stderr
+        return best * 1e6
+
+    numpy_us = process("-c", "import numpy")
+    for program in ("examples/beginner/hello_world.py", "examples/distributed/05_remote_load_store.py"):
+        ours = process(program)
+        ratio = ours / numpy_us
+        print(f"{program:<44} {ours / 1e3:12.1f} ms   NumPy {numpy_us / 1e3:8.1f} ms   {ratio:6.2f} x   aim <= 1.5 x")
+
+
+# ---------------------------------------------------------------- one device
+
+CHAIN_TRIPS = 64
+
+
+def make_chain(n: int):
+    @pl.jit
+    def chain(x: pl.Tensor[[n, n], pl.FP32], y: pl.Tensor[[n, n], pl.FP32], out: pl.Out[pl.Tensor[[n, n], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            a = pl.load(x, [0, 0], [n, n])
+            b = pl.load(y, [0, 0], [n, n])
+            for _ in pl.range(CHAIN_TRIPS):
+                t = pl.add(pl.mul(a, 1.5), b)
+                a = pl.sub(pl.mul(pl.maximum(t, 0.0), b), a)
+            out = pl.store(a, [0, 0], out)
+        return out
+
+    return chain
+
+
+@pl.jit
+def chain_1024(
+    x: pl.Tensor[[1024, 1024], pl.FP32],
+    y: pl.Tensor[[1024, 1024], pl.FP32],
+    out: pl.Out[pl.Tensor[[1024, 1024], pl.FP32]],
+):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        t = pl.add(pl.mul(x, 1.5), y)
+        out[:] = pl.sub(pl.mul(pl.maximum(t, 0.0), y), x)
+    return out
+
+
+def numpy_chain(a: np.ndarray, b: np.ndarray, trips: int) -> np.ndarray:
+    for _ in range(trips):
+        t = a * np.float32(1.5) + b
+        a = np.maximum(t, np.float32(0)) * b - a
+    return a
+
+
+def chain() -> None:
+    """Five FP32 operations inside one kernel."""
+    for n, aim in ((64, ">= 3"), (128, ">= 3"), (1024, ">= 2")):
+        x, y = (0.5 * RNG.standard_normal((n, n), dtype=np.float32) for _ in range(2))
+        out = np.zeros_like(x)
+        trips = 1 if n == 1024 else CHAIN_TRIPS
+        program = chain_1024 if n == 1024 else make_chain(n)
+        program(x, y, out, config=OFF)
+        np.testing.assert_array_equal(out, numpy_chain(x, y, trips))
+        ours = best_us(lambda p=program, o=out, a=x, b=y: p(a, b, o, config=OFF), 10) / trips
+        peer = best_us(lambda a=x, b=y, t=trips: numpy_chain(a, b, t), 10) / trips
+        report(f"five-op chain {n} x {n}", ours, "NumPy", peer, aim)
+
+
+@pl.jit
+def one_task(x: pl.Tensor[[8, 32], pl.FP32], out: pl.Out[pl.Tensor[[8, 32], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        out = pl.store(pl.add(pl.load(x, [0, 0], [8, 32]), 1.0), [0, 0], out)
+    return out
+
+
+def warm() -> None:
+    """A warm call of a compiled one-task program."""
+    x, out = RNG.standard_normal((8, 32), dtype=np.float32), np.zeros((8, 32), np.float32)
+    compiled = one_task.compile(x, out, config=OFF)
+    compiled(x, out, config=OFF)
+    np.testing.assert_array_equal(out, x + np.float32(1))
+    us = best_us(lambda: compiled(x, out, config=OFF), 500)
+    print(f"{'warm call of a one-task program':<44} {us:12.1f} us   aim <= 20 us")
+    us = best_us(lambda: one_task(x, out, config=OFF), 500)
+    print(f"{'warm direct JIT call of it':<44} {us:12.1f} us")
+
+
+def make_matmul(n: int, trips: int, transposed: bool, dt: pl.DataType = pl.FP32):
+    @pl.jit
+    def product(a: pl.Tensor[[n, n], dt], b: pl.Tensor[[n, n], dt], out: pl.Out[pl.Tensor[[n, n], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            ta = pl.load(a, [0, 0], [n, n], target_memory=pl.Mem.Mat)
+            tb = pl.load(b, [0, 0], [n, n], target_memory=pl.Mem.Mat)
+            if transposed:
+                tb = pl.tile.transpose_view(tb)
+            for _ in pl.range(trips):
+                c = pl.matmul(ta, tb)
+            out = pl.store(c, [0, 0], out)
+        return out
+
+    return product
+
+
+def matmul() -> None:
+    """FP32 products inside one kernel against NumPy's BLAS (set OPENBLAS_NUM_THREADS=1)."""
+    for transposed in (False, True):
+        for n in (16, 32, 64, 128, 256):
+            trips = max(1, 2**21 // n**3)
+            a, b = (RNG.standard_normal((n, n), dtype=np.float32) for _ in range(2))
+            out = np.zeros_like(a)
+            program = make_matmul(n, trips, transposed)
+            program(a, b, out, config=OFF)
+            right = b.T if transposed else b
+            np.testing.assert_allclose(out, a @ right, rtol=1e-3, atol=1e-3)
+            ours = best_us(lambda p=program, x=a, y=b, o=out: p(x, y, o, config=OFF), 5) / trips
+            peer = best_us(lambda x=a, y=right, o=out, t=trips: [np.matmul(x, y, out=o) for _ in range(t)], 5) / trips
+            report(f"matmul {'NT' if transposed else 'NN'} {n}", ours, "BLAS", peer, ">= 0.9")
+
+
+# ---------------------------------------------------------------- many ranks
+
+NR = pl.dynamic("NR")
+SIZE = 1024
+
+
+@pl.jit.incore
+def shift_kernel(
+    x: pl.Tensor[[1, SIZE], pl.FP32],
+    y: pl.Out[pl.Tensor[[1, SIZE], pl.FP32]],
+    data: pld.DistributedTensor[[1, SIZE], pl.FP32],
+    signal: pld.DistributedTensor[[NR, 1], pl.INT32],
+):
+    ctx = pld.get_comm_ctx(data)
+    data = pl.store(pl.load(x, [0, 0], [1, SIZE]), [0, 0], data)
+    signal = pld.tensor.barrier(signal)
+    peer = (pld.rank(ctx) + 1) % pld.nranks(ctx)
+    y = pl.store(pld.tile.remote_load(data, peer=peer, offsets=[0, 0], shape=[1, SIZE]), [0, 0], y)
+    return y
+
+
+@pl.jit
+def shift_device(
+    x: pl.Tensor[[1, SIZE], pl.FP32],
+    y: pl.Out[pl.Tensor[[1, SIZE], pl.FP32]],
+    data: pld.DistributedTensor[[1, SIZE], pl.FP32],
+    signal: pld.DistributedTensor[[NR, 1], pl.INT32],
+):
+    return shift_kernel(x, y, data, signal)
+
+
+@pl.jit.host
+def shift(x: pl.Tensor[[NR, 1, SIZE], pl.FP32], y: pl.Out[pl.Tensor[[NR, 1, SIZE], pl.FP32]]):
+    data_buf = pld.alloc_window_buffer([1, SIZE], dtype=pl.FP32)
+    signal_buf = pld.alloc_window_buffer([pld.world_size(), 1], dtype=pl.INT32)
+    for r in pl.range(pld.world_size()):
+        data = pld.window(data_buf, [1, SIZE], dtype=pl.FP32)
+        signal = pld.window(signal_buf, [pld.world_size(), 1], dtype=pl.INT32)
+        shift_device(x[r], y[r], data, signal, device=r)
+
+
+def world(p: int) -> RunConfig:
+    return RunConfig(platform="a2a3sim", distributed_config=DistributedConfig(device_ids=list(range(p))))
+
+
+def ranks() -> None:
+    """Barrier + ring shift of 4 KiB: time with checks on and off, peak memory of the process so far."""
+    for p in (2, 8, 64, 256, 1024):
+        x = RNG.standard_normal((p, 1, SIZE), dtype=np.float32)
+        y = np.zeros_like(x)
+        compiled = shift.compile(x, y, config=world(p))
+        us = {}
+        for checks in ("off", "default"):
+            config = RunConfig(sim=SimOptions(checks=checks))
+            us[checks] = best_us(lambda c=compiled, a=x, b=y, g=config: c(a, b, config=g), 1, 3 if p > 64 else 9)
+            np.testing.assert_array_equal(y, np.roll(x, -1, axis=0))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        print(
+            f"{f'barrier + shift, {p} ranks':<44} {us['default'] / 1e3:12.2f} ms   checks off {us['off'] / 1e3:9.2f} ms   "
+            f"checks cost {us['default'] / us['off']:5.2f} x   peak {peak} MiB"
+        )
+
+
+def prepared() -> None:
+    """Warm dispatch of a prepared 2-rank program."""
+    x = RNG.standard_normal((2, 1, SIZE), dtype=np.float32)
+    y = np.zeros_like(x)
+    with shift.compile(x, y, config=world(2)).prepare() as worker:
+        for checks, aim in (("off", 50), ("default", 100)):
+            config = RunConfig(sim=SimOptions(checks=checks))
+            worker(x, y, config=config)
+            np.testing.assert_array_equal(y, np.roll(x, -1, axis=0))
+            us = best_us(lambda g=config: worker(x, y, config=g), 200)
+            print(f"{f'prepared 2-rank dispatch, checks {checks}':<44} {us:12.1f} us   aim <= {aim} us")
+
+
+BENCHES = {f.__name__: f for f in (cold, warm, chain, matmul, prepared, ranks)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of: {', '.join(BENCHES)}")
+    args = parser.parse_args()
+    for name in args.names or BENCHES:
+        if name not in BENCHES:
+            parser.error(f"no bench {name!r}; there are {', '.join(BENCHES)}")
+        print(f"-- {name}: {(BENCHES[name].__doc__ or '').splitlines()[0]}")
+        BENCHES[name]()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
