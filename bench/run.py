@@ -225,10 +225,9 @@ def ranks() -> None:
             us[checks] = best_us(lambda c=compiled, a=x, b=y, g=config: c(a, b, config=g), 1, 3 if p > 64 else 9)
             np.testing.assert_array_equal(y, np.roll(x, -1, axis=0))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-        print(
-            f"{f'barrier + shift, {p} ranks':<44} {us['default'] / 1e3:12.2f} ms   checks off {us['off'] / 1e3:9.2f} ms   "
-            f"checks cost {us['default'] / us['off']:5.2f} x   peak {peak} MiB"
-        )
+        on, off = us["default"] / 1e3, us["off"] / 1e3
+        name = f"barrier + shift, {p} ranks"
+        print(f"{name:<44} {on:12.2f} ms   checks off {off:9.2f} ms   cost {on / off:5.2f} x   peak {peak} MiB")
 
 
 def prepared() -> None:
