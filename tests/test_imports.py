@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
-ROWS = list(csv.DictReader(
-    (Path(__file__).parent / "data" / "imports.tsv").read_text(encoding="utf-8").splitlines(), delimiter="\t"))
+ROWS = list(
+    csv.DictReader(
+        (Path(__file__).parent / "data" / "imports.tsv").read_text(encoding="utf-8").splitlines(), delimiter="\t"
+    )
+)
 
 # Core and Wide names whose use ends in "missing from this build"; must stay empty for Core.
 STILL_MISSING: dict[str, set[str]] = {"Core": set(), "Wide": set()}
@@ -98,7 +101,7 @@ def test_public_names_of_pypto():
     with pytest.raises(pypto.InternalError, match="broken"):
         pypto.internal_check(0, "broken")
     with pytest.raises(AttributeError):
-        pypto.no_such_name  # noqa: B018
+        pypto.no_such_name
 
 
 def test_enums_are_one_object_everywhere():

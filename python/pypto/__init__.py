@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: F401  (imports under TYPE_CHECKING say what the lazy names are)
 """PyPTO: a language and runtime for distributed tile kernels.
 
 `pypto.language` is what kernels are written in, `pypto.ir` compiles programs, `pypto.runtime` runs them. Importing this
@@ -57,13 +58,43 @@ if TYPE_CHECKING:
     __version__: str
 
 _SUBMODULES = (
-    "ir", "language", "runtime", "passes", "backend", "jit", "debug", "tools", "arith", "codegen", "testing",
-    "compile_profiling", "pypto_core",
+    "ir",
+    "language",
+    "runtime",
+    "passes",
+    "backend",
+    "jit",
+    "debug",
+    "tools",
+    "arith",
+    "codegen",
+    "testing",
+    "compile_profiling",
+    "pypto_core",
 )
 
 _DTYPES = (
-    "BOOL", "INT4", "INT8", "INT16", "INT32", "INT64", "UINT4", "UINT8", "UINT16", "UINT32", "UINT64", "FP4",
-    "FP8E4M3FN", "FP8E5M2", "FP8E8M0", "FP16", "FP32", "BF16", "HF4", "HF8", "INDEX",
+    "BOOL",
+    "INT4",
+    "INT8",
+    "INT16",
+    "INT32",
+    "INT64",
+    "UINT4",
+    "UINT8",
+    "UINT16",
+    "UINT32",
+    "UINT64",
+    "FP4",
+    "FP8E4M3FN",
+    "FP8E5M2",
+    "FP8E8M0",
+    "FP16",
+    "FP32",
+    "BF16",
+    "HF4",
+    "HF8",
+    "INDEX",
 )
 
 # Name -> module that defines it.
@@ -71,12 +102,36 @@ _NAMES = {
     "DataType": "pypto._core",
     "__version__": "pypto._version",
     **dict.fromkeys(
-        ("Error", "InternalError", "DiagnosticError", "CompileError", "ProgramFault", "DeadlockError", "RaceError",
-         "UninitializedReadError", "ProtocolError", "OutOfBoundsError", "CallbackError", "PlatformUnavailableError"),
-        "pypto._errors"),
+        (
+            "Error",
+            "InternalError",
+            "DiagnosticError",
+            "CompileError",
+            "ProgramFault",
+            "DeadlockError",
+            "RaceError",
+            "UninitializedReadError",
+            "ProtocolError",
+            "OutOfBoundsError",
+            "CallbackError",
+            "PlatformUnavailableError",
+        ),
+        "pypto._errors",
+    ),
     **dict.fromkeys(
-        ("LogLevel", "set_log_level", "get_log_level", "log_debug", "log_info", "log_warn", "log_error", "log_fatal",
-         "log_event"), "pypto._log"),
+        (
+            "LogLevel",
+            "set_log_level",
+            "get_log_level",
+            "log_debug",
+            "log_info",
+            "log_warn",
+            "log_error",
+            "log_fatal",
+            "log_event",
+        ),
+        "pypto._log",
+    ),
     **dict.fromkeys(("check", "internal_check", "internal_check_span"), "pypto._checks"),
 }
 

@@ -38,8 +38,10 @@ def _explain(options: argparse.Namespace) -> int:
     if page is None:
         near = _explain.nearest(options.id)
         hint = f" Did you mean {', '.join(near)}?" if near else ""
-        print(f"pypto explain: there is no diagnostic {options.id!r}.{hint} `pypto explain --list` lists them.",
-              file=sys.stderr)
+        print(
+            f"pypto explain: there is no diagnostic {options.id!r}.{hint} `pypto explain --list` lists them.",
+            file=sys.stderr,
+        )
         return 1
     print(page)
     return 0

@@ -16,14 +16,16 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     ),
     "X-9": (
         "@pl.jit.host\ndef host(x, y):\n    kernel(x, y)            # a @pl.jit.incore function",
-        "@pl.jit\ndef per_rank(x, y):\n    return kernel(x, y)\n\n@pl.jit.host\ndef host(x, y):\n    per_rank(x, y, device=0)",
+        "@pl.jit\ndef per_rank(x, y):\n    return kernel(x, y)\n\n"
+        "@pl.jit.host\ndef host(x, y):\n    per_rank(x, y, device=0)",
     ),
     "X-20": (
         "peer = pld.rank(ctx) + 1",
         "peer = (pld.rank(ctx) + 1) % pld.nranks(ctx)",
     ),
     "X-40": (
-        "box = pl.store(own, [0, 0], box)\ntheirs = pld.tile.remote_load(box, peer=left, offsets=[0, 0], shape=[1, 64])",
+        "box = pl.store(own, [0, 0], box)\n"
+        "theirs = pld.tile.remote_load(box, peer=left, offsets=[0, 0], shape=[1, 64])",
         "box = pl.store(own, [0, 0], box)\nsig = pld.tensor.barrier(sig)\n"
         "theirs = pld.tile.remote_load(box, peer=left, offsets=[0, 0], shape=[1, 64])",
     ),

@@ -8,6 +8,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pypto import _env
+
 if TYPE_CHECKING:
     from pypto.backend import BackendType
 
@@ -78,7 +80,12 @@ def running_platform(platform: str) -> str:
     return platform
 
 
+_FABRIC_VARIABLES = frozenset((b"PYPTO_FABRIC", b"PYPTO_PLATFORM"))
+
+
 def _use_mpi() -> bool:
+    if not _env.any_set(_FABRIC_VARIABLES):
+        return False
     fabric = os.environ.get("PYPTO_FABRIC", "")
     if fabric and fabric not in _FABRICS:
         raise ValueError(f"PYPTO_FABRIC={fabric!r}: expected 'inproc' (the default) or 'mpi'. Unset it or correct it.")

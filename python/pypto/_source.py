@@ -32,7 +32,11 @@ def tree_of(function: Any) -> ast.FunctionDef:
             return node
         if isinstance(node, ast.Lambda):
             made = ast.FunctionDef(
-                name="_lambda", args=node.args, body=[ast.Return(node.body)], decorator_list=[], returns=None,
+                name="_lambda",
+                args=node.args,
+                body=[ast.Return(node.body)],
+                decorator_list=[],
+                returns=None,
             )
             if hasattr(ast, "TypeAlias"):  # Python 3.12
                 made.type_params = []  # type: ignore[attr-defined]
@@ -49,7 +53,7 @@ def literal(value: Any) -> str | None:
     if type(value) in _LITERALS:
         return repr(value)
     if type(value) in (list, tuple, set, frozenset):
-        parts = [literal(v) for v in value]
+        parts = [literal(v) for v in list(value)]  # type: ignore[call-overload]
         if any(p is None for p in parts):
             return None
         inner = ", ".join(p for p in parts if p is not None)
@@ -80,8 +84,13 @@ class _SelfToLiteral(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         self.generic_visit(node)
-        if isinstance(node.value, ast.Name) and node.value.id == self._name and isinstance(node.ctx, ast.Load) \
-                and self._owner is not None and hasattr(self._owner, node.attr):
+        if (
+            isinstance(node.value, ast.Name)
+            and node.value.id == self._name
+            and isinstance(node.ctx, ast.Load)
+            and self._owner is not None
+            and hasattr(self._owner, node.attr)
+        ):
             text = literal(getattr(self._owner, node.attr))
             if text is not None:
                 return ast.copy_location(ast.parse(text, mode="eval").body, node)
@@ -134,8 +143,7 @@ def surroundings(tree: ast.FunctionDef, function: Any, done: set[str], depth: in
         value = scope[name]
         if isinstance(value, types.ModuleType):
             done.add(name)
-            lines.append(f"import {value.__name__}" if value.__name__ == name
-                         else f"import {value.__name__} as {name}")
+            lines.append(f"import {value.__name__}" if value.__name__ == name else f"import {value.__name__} as {name}")
             continue
         text = literal(value)
         if text is not None:
@@ -185,9 +193,11 @@ def tensor_literal(tensor: Any) -> str:
     for word in ("nan", "inf"):
         if word in data:
             data = data.replace(word, f"float('{word}')")
-    return f"torch.tensor({data}, dtype=torch.float32).to({values.dtype}).reshape({tuple(values.shape)})" \
-        if "float" in str(values.dtype) and str(values.dtype) != "torch.float64" \
+    return (
+        f"torch.tensor({data}, dtype=torch.float32).to({values.dtype}).reshape({tuple(values.shape)})"
+        if "float" in str(values.dtype) and str(values.dtype) != "torch.float64"
         else f"torch.tensor({data}, dtype={values.dtype}).reshape({tuple(values.shape)})"
+    )
 
 
 def self_contained(function: Any, name: str) -> str:

@@ -59,12 +59,18 @@ def build(folder: Path, use_data_files: bool = False):
     """Steps 1 to 4 of 18.1."""
     set_backend_type(BackendType.Ascend910B)
     case = Case()
-    compile_program(programs.ScaleAdd, folder, strategy=OptimizationStrategy.Default,
-                    backend_type=BackendType.Ascend910B, dump_passes=False)
+    compile_program(
+        programs.ScaleAdd,
+        folder,
+        strategy=OptimizationStrategy.Default,
+        backend_type=BackendType.Ascend910B,
+        dump_passes=False,
+    )
     assert list((folder / "orchestration").glob("*.cpp"))
     assert list((folder / "kernels").rglob("*.cpp")) or '"func_id"' in (folder / "kernel_config.py").read_text()
-    source = generate_golden_source(case.specs(), case.compute_golden, 1e-5, 1e-5, scalar_specs=case.scalars(),
-                                    use_data_files=use_data_files)
+    source = generate_golden_source(
+        case.specs(), case.compute_golden, 1e-5, 1e-5, scalar_specs=case.scalars(), use_data_files=use_data_files
+    )
     if use_data_files:
         tensors = _materialize_tensors(case.specs())
         _save_data_files(tensors, folder / "data" / "in")
@@ -117,13 +123,23 @@ def test_pool(tmp_path):
         t.start()
     for t in threads:
         t.join()
-    assert not errors and len(built) == 36
+    assert not errors, errors
+    assert len(built) == 36
 
     def run_one(folder):
         try:
             loaded, name, _ = built[folder]
-            _execute_on_device(folder, folder / "golden.py", loaded, name, "a2a3sim", 0, dfx=_DfxOpts(),
-                               validate=False, actual_out_dir=folder / "data" / "actual")
+            _execute_on_device(
+                folder,
+                folder / "golden.py",
+                loaded,
+                name,
+                "a2a3sim",
+                0,
+                dfx=_DfxOpts(),
+                validate=False,
+                actual_out_dir=folder / "data" / "actual",
+            )
         except BaseException as error:
             errors.append(error)
 
@@ -133,7 +149,7 @@ def test_pool(tmp_path):
         t.start()
     for t in threads:
         t.join()
-    assert not errors
+    assert not errors, errors
     assert {p.stem for p in (folders[0] / "data" / "actual").glob("*.pt")} == {"out", "acc"}
 
 
@@ -141,8 +157,16 @@ def test_persisted(tmp_path):
     loaded, name, _ = build(tmp_path, use_data_files=True)
     with pytest.raises(FileNotFoundError):
         validate_persisted_outputs(tmp_path, 1e-5, 1e-5)
-    _execute_on_device(tmp_path, tmp_path / "golden.py", loaded, name, "a2a3sim", 0, validate=False,
-                       actual_out_dir=tmp_path / "data" / "actual")
+    _execute_on_device(
+        tmp_path,
+        tmp_path / "golden.py",
+        loaded,
+        name,
+        "a2a3sim",
+        0,
+        validate=False,
+        actual_out_dir=tmp_path / "data" / "actual",
+    )
     validate_persisted_outputs(tmp_path, 1e-5, 1e-5)
     wrong = torch.load(tmp_path / "data" / "actual" / "out.pt")
     wrong[3, 5] += 1
@@ -167,7 +191,7 @@ def test_forked_child(tmp_path):
 
 def test_missing_directory(tmp_path):
     # HAR-1
-    with pytest.raises(FileNotFoundError, match="compiled_meta.json"):
+    with pytest.raises(FileNotFoundError, match=r"compiled_meta.json"):
         compile_and_assemble(tmp_path / "nowhere", "a2a3sim")
     with pytest.raises(ValueError, match="Invalid platform"):
         compile_and_assemble(tmp_path, "x")
@@ -234,8 +258,14 @@ def test_golden_source_values():
         TensorSpec("b", [3], torch.int32, init_value=lambda: torch.arange(3) + OFFSET),
         TensorSpec("c", [2], torch.float32, init_value=0.5, is_output=True),
     ]
-    source = generate_golden_source(specs, None, 1e-3, 0, compute_golden_src="def compute_golden(t, p=None):\n    pass",
-                                    scalar_specs=[ScalarSpec("n", 3), ScalarSpec("f", 0.5, "double")])
+    source = generate_golden_source(
+        specs,
+        None,
+        1e-3,
+        0,
+        compute_golden_src="def compute_golden(t, p=None):\n    pass",
+        scalar_specs=[ScalarSpec("n", 3), ScalarSpec("f", 0.5, "double")],
+    )
     scope: dict = {"__file__": "golden.py"}
     exec(source, scope)
     values = scope["generate_inputs"]({"name": "Default"})
@@ -267,7 +297,8 @@ def test_low_level(tmp_path):
     loaded, name, _ = build(tmp_path)
     x, acc, out = torch.randn(ROWS, COLS), torch.zeros(ROWS, COLS), torch.zeros(ROWS, COLS)
     args, tensors, ins, outs = build_orch_args_from_inputs(
-        [("out", out), ("x", x), ("acc", acc), ("s", ctypes.c_float(3.0))], ["acc"])
+        [("out", out), ("x", x), ("acc", acc), ("s", ctypes.c_float(3.0))], ["acc"]
+    )
     assert set(tensors) == {"out", "x", "acc"} and set(outs) == {"out", "acc"} and set(ins) == {"x"}
     execute_on_device(loaded, args, "a2a3sim", name, 0)
     np.testing.assert_array_equal(out.numpy(), (x * 3).numpy())
@@ -296,9 +327,14 @@ def test_command_line(tmp_path):
     assert lines("--work-dir", bad, "--platform", "a2a3sim") == (1, ["PYPTO_EXEC_RESULT=FAIL"])
     manifest = tmp_path / "m.json"
     manifest.write_text(json.dumps([{"work_dir": d, "platform": "a2a3sim"} for d in (good, bad, "/nowhere/x")]))
-    assert lines("--batch-manifest", str(manifest)) == (1, [
-        f"PYPTO_EXEC_RESULT=PASS work_dir={good} device=4", f"PYPTO_EXEC_RESULT=FAIL work_dir={bad}",
-        "PYPTO_EXEC_RESULT=INFRA work_dir=/nowhere/x"])
+    assert lines("--batch-manifest", str(manifest)) == (
+        1,
+        [
+            f"PYPTO_EXEC_RESULT=PASS work_dir={good} device=4",
+            f"PYPTO_EXEC_RESULT=FAIL work_dir={bad}",
+            "PYPTO_EXEC_RESULT=INFRA work_dir=/nowhere/x",
+        ],
+    )
 
 
 def test_replay(tmp_path):
@@ -314,6 +350,10 @@ def test_replay(tmp_path):
     out, x, acc = (torch.zeros(ROWS, COLS), torch.randn(ROWS, COLS), torch.zeros(ROWS, COLS))
     debug.replay(tmp_path, out, 2.0, x, acc)
     assert torch.equal(out, x * 2)
-    done = subprocess.run([sys.executable, "-m", "pypto.runtime.debug.replay", str(tmp_path), "--validate"],
-                          capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-m", "pypto.runtime.debug.replay", str(tmp_path), "--validate"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0 and "PASS" in done.stdout, done.stdout + done.stderr

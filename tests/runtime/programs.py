@@ -208,12 +208,11 @@ class WithCallbacks:
         return out
 
     @pl.function(level=pl.Level.HOST, role=pl.Role.SubWorker)
-    def triple(a: pl.Tensor[[ROWS, COLS], pl.FP32], b: pl.Out[pl.Tensor[[ROWS, COLS], pl.FP32]]):  # noqa: N805
+    def triple(a: pl.Tensor[[ROWS, COLS], pl.FP32], b: pl.Out[pl.Tensor[[ROWS, COLS], pl.FP32]]):
         b[:] = a * 3
 
     @pl.function(level=pl.Level.HOST, role=pl.Role.SubWorker)
-    def inspect(a: pl.Tensor[[ROWS, COLS], pl.FP32], b: pl.Out[pl.Tensor[[ROWS, COLS], pl.FP32]]):  # noqa: N805
-        ...
+    def inspect(a: pl.Tensor[[ROWS, COLS], pl.FP32], b: pl.Out[pl.Tensor[[ROWS, COLS], pl.FP32]]): ...
 
     @pl.function(level=pl.Level.HOST, role=pl.Role.Orchestrator)
     def host(

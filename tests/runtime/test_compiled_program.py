@@ -54,8 +54,9 @@ def test_wrong_counts(add, rng):
     x, y = arrays(rng)
     with pytest.raises(TypeError) as e:
         add(x)
-    assert str(e.value) == ("CompiledProgram expects 3 (in-place) or 2 (return) arguments, got 1. "
-                            "Parameters: ['x', 'y', 'out']")
+    assert str(e.value) == (
+        "CompiledProgram expects 3 (in-place) or 2 (return) arguments, got 1. Parameters: ['x', 'y', 'out']"
+    )
     with pytest.raises(TypeError, match="z"):
         add(x, y, z=x)
 
@@ -77,7 +78,10 @@ def test_metadata(add):
     # section 7
     params, outs, returns = add._get_metadata()
     assert [(p.name, p.direction.name, p.shape) for p in params] == [
-        ("x", "In", [ROWS, COLS]), ("y", "In", [ROWS, COLS]), ("out", "Out", [ROWS, COLS])]
+        ("x", "In", [ROWS, COLS]),
+        ("y", "In", [ROWS, COLS]),
+        ("out", "Out", [ROWS, COLS]),
+    ]
     assert outs == [2] and len(returns) == 1 and str(params[0].dtype) == "fp32"
     assert add.platform == "a2a3sim" and add.backend_type is BackendType.Ascend910B
     assert add.runtime_name == "tensormap_and_ringbuffer" and add.runtime_config["runtime"] == add.runtime_name
@@ -173,18 +177,22 @@ def test_from_dir(add, tmp_path, rng):
     np.testing.assert_array_equal(CompiledProgram.from_dir(moved, platform="a5sim")(x, y), x + y)
     with pytest.raises(ValueError, match="Invalid platform"):
         CompiledProgram.from_dir(moved, platform="a6")
-    with pytest.raises(FileNotFoundError, match="compiled_meta.json"):
+    with pytest.raises(FileNotFoundError, match=r"compiled_meta.json"):
         CompiledProgram.from_dir(tmp_path / "nowhere")
     good = (moved / "compiled_meta.json").read_text()
-    for text, field in (("{", "compiled_meta"), (good.replace('"schema": 1', '"schema": 9'), "schema"),
-                        (good.replace('"params"', '"parms"'), "params"), (good.replace('"In"', '"Inn"'), "direction")):
+    for text, field in (
+        ("{", "compiled_meta"),
+        (good.replace('"schema": 1', '"schema": 9'), "schema"),
+        (good.replace('"params"', '"parms"'), "params"),
+        (good.replace('"In"', '"Inn"'), "direction"),
+    ):
         (moved / "compiled_meta.json").write_text(text)
         with pytest.raises(ValueError, match=f"(?s){field}.*recompile"):
             CompiledProgram.from_dir(moved)
     (moved / "compiled_meta.json").write_text(good)
     data = (moved / "program.bin").read_bytes()
     (moved / "program.bin").write_bytes(data[: len(data) // 2])
-    with pytest.raises(ValueError, match="(?s)program.bin.*recompile"):
+    with pytest.raises(ValueError, match=r"(?s)program.bin.*recompile"):
         CompiledProgram.from_dir(moved)
 
 
@@ -237,8 +245,10 @@ def test_platforms(add, rng):
     for config in (None, RunConfig(platform="a5sim", device_id=11), RunConfig(device_id=3)):
         np.testing.assert_array_equal(add(x, y, config=config), x + y)
     assert ir.compile(programs.Add, backend_type=BackendType.Ascend950, dump_passes=False).platform == "a5sim"
-    assert ir.compile(programs.Add, backend_type=BackendType.Ascend950, platform="a2a3sim",
-                      dump_passes=False).platform == "a2a3sim"
+    assert (
+        ir.compile(programs.Add, backend_type=BackendType.Ascend950, platform="a2a3sim", dump_passes=False).platform
+        == "a2a3sim"
+    )
     with pytest.raises(ValueError, match="Invalid platform 'x'"):
         ir.compile(programs.Add, platform="x")
 
@@ -249,7 +259,7 @@ def test_compile_refusals():
         ir.compile(programs.Add, no_such=1)
     with pytest.raises(TypeError, match="int"):
         ir.compile(3)
-    with pytest.raises(ValueError, match="OptimizationStrategy.Default"):
+    with pytest.raises(ValueError, match=r"OptimizationStrategy.Default"):
         ir.compile(programs.Add, strategy="fast")
     assert list(OptimizationStrategy) == [OptimizationStrategy.Default]
 
@@ -258,7 +268,7 @@ def test_unused_distributed_config():
     # CMP-3
     from pypto.ir.distributed_compiled_program import DistributedConfig
 
-    with pytest.warns(UserWarning, match="W-UNUSED-CONFIG.*main"):
+    with pytest.warns(UserWarning, match=r"W-UNUSED-CONFIG.*main"):
         c = ir.compile(programs.Add, distributed_config=DistributedConfig([0, 1]), dump_passes=False)
     assert isinstance(c, CompiledProgram)
 
@@ -269,8 +279,9 @@ def test_pass_context_conflict():
 
     with PassContext([], memory_planner=MemoryPlanner.DSA_RP) as context:
         assert PassContext.current() is context
-        with pytest.raises(RuntimeError,
-                           match=r"compile\(\) was called with memory_planner while a PassContext is already active"):
+        with pytest.raises(
+            RuntimeError, match=r"compile\(\) was called with memory_planner while a PassContext is already active"
+        ):
             ir.compile(programs.Add, memory_planner=MemoryPlanner.PYPTO)
         ir.compile(programs.Add, dump_passes=False)
     assert PassContext.current() is None
@@ -308,9 +319,9 @@ def test_execute_compiled(add, rng):
         execute_compiled(c.output_dir, [out, x, acc, 3.0], platform="a2a3sim", device_id=0, nope=1)
     with pytest.raises(ValueError):
         execute_compiled(c.output_dir, [out, x, acc, 3.0], platform="a2a3sim", device_id=0, level=3)
-    with pytest.raises(TypeError, match="Argument at position 1 must be torch.Tensor, DeviceTensor or ctypes scalar"):
+    with pytest.raises(TypeError, match=r"Argument at position 1 must be torch.Tensor, DeviceTensor or ctypes scalar"):
         execute_compiled(c.output_dir, [out, "x", acc, 3.0], platform="a2a3sim", device_id=0)
-    with pytest.raises(TypeError, match="3 tensors.*1 scalars"):
+    with pytest.raises(TypeError, match=r"3 tensors.*1 scalars"):
         execute_compiled(c.output_dir, [out, x, 3.0], platform="a2a3sim", device_id=0)
 
 
@@ -351,8 +362,12 @@ def test_many_threads(add, rng, tmp_path):
 
     def work(i):
         try:
-            runtime.compile_program(programs.Add, tmp_path / str(i), strategy=OptimizationStrategy.Default,
-                                    backend_type=BackendType.Ascend910B)
+            runtime.compile_program(
+                programs.Add,
+                tmp_path / str(i),
+                strategy=OptimizationStrategy.Default,
+                backend_type=BackendType.Ascend910B,
+            )
             np.testing.assert_array_equal(CompiledProgram.from_dir(tmp_path / str(i))(x, y), x + y)
             np.testing.assert_array_equal(add(x, y), x + y)
         except BaseException as error:
@@ -424,7 +439,9 @@ def test_debug_runner(rng):
     path = c.output_dir / "debug" / "run.py"
     text = path.read_text()
     ast.parse(text)
-    assert "_inline_inputs" in text and f"torch.randn(({ROWS}, {COLS})" in text and f"torch.zeros(({ROWS}, {COLS})" in text
+    assert (
+        "_inline_inputs" in text and f"torch.randn(({ROWS}, {COLS})" in text and f"torch.zeros(({ROWS}, {COLS})" in text
+    )
     subprocess.run([sys.executable, str(path)], check=True, timeout=300)
 
 

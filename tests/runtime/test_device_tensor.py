@@ -14,7 +14,9 @@ def test_device_tensor():
     # DEV-1
     t = DeviceTensor(0x1000, (4, 8), torch.float32)
     assert (t.data_ptr, t.shape, t.dtype, t.nbytes) == (0x1000, (4, 8), torch.float32, 128)
-    assert t == DeviceTensor(0x1000, [4, 8], DataType.FP32) and hash(t) == hash(DeviceTensor(0x1000, (4, 8), np.float32))
+    assert t == DeviceTensor(0x1000, [4, 8], DataType.FP32) and hash(t) == hash(
+        DeviceTensor(0x1000, (4, 8), np.float32)
+    )
     assert t != DeviceTensor(0x1000, (4, 8), torch.float16) and t != DeviceTensor(0x2000, (4, 8), torch.float32)
     assert "0x1000" in repr(t) and "[4, 8]" in repr(t) and "float32" in repr(t)
     with pytest.raises(AttributeError):
@@ -22,13 +24,22 @@ def test_device_tensor():
     assert DeviceTensor(1, (2,), torch.bfloat16).nbytes == 4
 
 
-@pytest.mark.parametrize("args,error", [
-    ((0, (1,), torch.float32), ValueError), ((-5, (1,), torch.float32), ValueError),
-    ((True, (1,), torch.float32), ValueError), ((1.5, (1,), torch.float32), ValueError),
-    ((1, (), torch.float32), ValueError), ((1, (2, 0), torch.float32), ValueError),
-    ((1, (2, -1), torch.float32), ValueError), ((1, (2.0,), torch.float32), TypeError),
-    ((1, (True,), torch.float32), TypeError), ((1, (1,), "float32"), TypeError), ((1, (1,), None), TypeError),
-])
+@pytest.mark.parametrize(
+    "args,error",
+    [
+        ((0, (1,), torch.float32), ValueError),
+        ((-5, (1,), torch.float32), ValueError),
+        ((True, (1,), torch.float32), ValueError),
+        ((1.5, (1,), torch.float32), ValueError),
+        ((1, (), torch.float32), ValueError),
+        ((1, (2, 0), torch.float32), ValueError),
+        ((1, (2, -1), torch.float32), ValueError),
+        ((1, (2.0,), torch.float32), TypeError),
+        ((1, (True,), torch.float32), TypeError),
+        ((1, (1,), "float32"), TypeError),
+        ((1, (1,), None), TypeError),
+    ],
+)
 def test_device_tensor_refusals(args, error):
     with pytest.raises(error):
         DeviceTensor(*args)
@@ -58,12 +69,19 @@ def test_stacked():
         s[0, :, 1]
 
 
-@pytest.mark.parametrize("args,error", [
-    ((shards(1), (1,), [0]), ValueError), (([], (0, 4, 2), []), ValueError), ((shards(2), (3, 4, 2), [0, 1, 2]), ValueError),
-    ((shards(3), (3, 4, 2), [0, 1]), ValueError), ((shards(3), (3, 4, 2), [0, 1, 1]), ValueError),
-    ((["a", "b"], (2, 4, 2), [0, 1]), TypeError), ((shards(3), (3, 4, 3), [0, 1, 2]), ValueError),
-    ((shards(1) + shards(1, dtype=torch.float16), (2, 4, 2), [0, 1]), ValueError),
-])
+@pytest.mark.parametrize(
+    "args,error",
+    [
+        ((shards(1), (1,), [0]), ValueError),
+        (([], (0, 4, 2), []), ValueError),
+        ((shards(2), (3, 4, 2), [0, 1, 2]), ValueError),
+        ((shards(3), (3, 4, 2), [0, 1]), ValueError),
+        ((shards(3), (3, 4, 2), [0, 1, 1]), ValueError),
+        ((["a", "b"], (2, 4, 2), [0, 1]), TypeError),
+        ((shards(3), (3, 4, 3), [0, 1, 2]), ValueError),
+        ((shards(1) + shards(1, dtype=torch.float16), (2, 4, 2), [0, 1]), ValueError),
+    ],
+)
 def test_stacked_refusals(args, error):
     with pytest.raises(error):
         StackedDeviceTensor(*args)

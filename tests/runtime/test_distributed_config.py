@@ -18,15 +18,18 @@ def test_defaults():
     assert DistributedConfig().device_ids == [0]
 
 
-@pytest.mark.parametrize("kwargs,text", [
-    ({"device_ids": []}, "DistributedConfig.device_ids must not be empty"),
-    ({"device_ids": [0, -1]}, "must be non-negative device indices"),
-    ({"device_ids": ["0"]}, "must be non-negative device indices"),
-    ({"device_ids": [0, 1, 0]}, "must be distinct"),
-    ({"num_sub_workers": -1}, "num_sub_workers must be non-negative"),
-    ({"aicpu_thread_num": 1}, "aicpu_thread_num"),
-    ({"aicpu_thread_num": -2}, "aicpu_thread_num"),
-])
+@pytest.mark.parametrize(
+    "kwargs,text",
+    [
+        ({"device_ids": []}, "DistributedConfig.device_ids must not be empty"),
+        ({"device_ids": [0, -1]}, "must be non-negative device indices"),
+        ({"device_ids": ["0"]}, "must be non-negative device indices"),
+        ({"device_ids": [0, 1, 0]}, "must be distinct"),
+        ({"num_sub_workers": -1}, "num_sub_workers must be non-negative"),
+        ({"aicpu_thread_num": 1}, "aicpu_thread_num"),
+        ({"aicpu_thread_num": -2}, "aicpu_thread_num"),
+    ],
+)
 def test_refusals(kwargs, text):
     with pytest.raises(ValueError, match=text):
         DistributedConfig(**kwargs)

@@ -65,8 +65,7 @@ def test_one_shot(per_rank, rng):
 def test_any_world(ranks, rng, tmp_path):
     # DST-12, DST-3
     c = compiled_for(programs.PerRank, output_dir=tmp_path)
-    other = DistributedCompiledProgram.from_dir(
-        tmp_path, distributed_config=DistributedConfig(list(range(ranks))))
+    other = DistributedCompiledProgram.from_dir(tmp_path, distributed_config=DistributedConfig(list(range(ranks))))
     x = blocks(rng, ranks)
     out = np.zeros_like(x)
     other(x, out)
@@ -83,8 +82,12 @@ def test_artifacts(tmp_path):
     assert (tmp_path / "next_levels" / "chip" / "kernel_config.py").exists()
     meta = json.loads((tmp_path / "distributed_meta.json").read_text())
     assert meta["schema"] == 2
-    assert meta["distributed_config"] == {"device_ids": [3, 1], "num_sub_workers": 0,
-                                          "runtime": "tensormap_and_ringbuffer", "aicpu_thread_num": 0}
+    assert meta["distributed_config"] == {
+        "device_ids": [3, 1],
+        "num_sub_workers": 0,
+        "runtime": "tensormap_and_ringbuffer",
+        "aicpu_thread_num": 0,
+    }
     assert json.loads((tmp_path / "sub_workers" / "__required__.json").read_text()) == ["inspect"]
     assert (tmp_path / "sub_workers" / "triple.py").exists() and (tmp_path / "comm_domains.json").exists()
     assert not (tmp_path / "compiled_meta.json").exists()
@@ -109,8 +112,9 @@ def test_prepared(per_rank, rng):
         np.testing.assert_array_equal(out, expected(x))
         with pytest.raises(TypeError) as e:
             rt(x)
-        assert str(e.value) == ("DistributedWorker expects 2 arguments (in-place, one per parameter), got 1. "
-                                "Parameters: ['x', 'out']")
+        assert str(e.value) == (
+            "DistributedWorker expects 2 arguments (in-place, one per parameter), got 1. Parameters: ['x', 'out']"
+        )
         with pytest.raises(TypeError):
             rt(x, "out")
         with pytest.raises(ValueError, match="registered when this worker was constructed"):
@@ -118,9 +122,13 @@ def test_prepared(per_rank, rng):
         assert last_report().ok
     rt.close()
     for op in ("run", "submit", "register", "malloc", "alloc_tensor"):
-        call = {"run": lambda: rt(x, out), "submit": lambda: rt.submit(per_rank, x, out),
-                "register": lambda: rt.register(per_rank), "malloc": lambda: rt.malloc(4),
-                "alloc_tensor": lambda: rt.alloc_tensor((2,), np.float32)}[op]
+        call = {
+            "run": lambda: rt(x, out),
+            "submit": lambda: rt.submit(per_rank, x, out),
+            "register": lambda: rt.register(per_rank),
+            "malloc": lambda: rt.malloc(4),
+            "alloc_tensor": lambda: rt.alloc_tensor((2,), np.float32),
+        }[op]
         with pytest.raises(RuntimeError, match=rf"DistributedWorker.{op}\(\) called after close\(\)"):
             call()
     with pytest.raises(RuntimeError, match="has been unregistered"):
@@ -139,8 +147,9 @@ def test_constructor_checks(per_rank, counter):
     with pytest.raises(ValueError, match="multi-program mode requires the same device_ids"):
         per_rank.prepare(extra_compiled=[compiled_for(programs.Counter, DistributedConfig([0]))])
     with pytest.raises(ValueError, match="multi-program mode requires the same platform"):
-        per_rank.prepare(extra_compiled=[ir.compile(programs.Counter, platform="a5sim", distributed_config=WORLD,
-                                                    dump_passes=False)])
+        per_rank.prepare(
+            extra_compiled=[ir.compile(programs.Counter, platform="a5sim", distributed_config=WORLD, dump_passes=False)]
+        )
 
 
 def test_submit(per_rank, rng):
@@ -186,7 +195,7 @@ def test_resident_and_stacked(per_rank, rng):
             with pytest.raises(ValueError):
                 rt.alloc_stacked_tensor(x, worker_ids=ids)
         swapped = rt.alloc_stacked_tensor(x, worker_ids=[1, 0])
-        with pytest.raises(Exception, match="(?i)row"):
+        with pytest.raises(Exception, match=r"(?i)row"):
             rt(swapped, out)
         assert len(rt._owned_tensors) == 4
         with pytest.raises(TypeError, match="One-shot"):
@@ -246,9 +255,11 @@ def test_callbacks(with_callbacks, rng):
     assert len(seen) == 1 and seen[0] != threading.current_thread().name  # DST-35
 
     for call in (lambda: with_callbacks(x, mid, out), with_callbacks.prepare):
-        with pytest.raises(ValueError, match=r"(?s)runtime-bound callbacks.*inspect.*must be supplied via callbacks={\.\.\.}"):
+        with pytest.raises(
+            ValueError, match=r"(?s)runtime-bound callbacks.*inspect.*must be supplied via callbacks={\.\.\.}"
+        ):
             call()
-    with pytest.raises(ValueError, match="(?s)are not sub-workers.*inspect.*triple"):
+    with pytest.raises(ValueError, match=r"(?s)are not sub-workers.*inspect.*triple"):
         with_callbacks.prepare(callbacks={"inspect": inspect, "other": inspect})
     for bad in (3, lambda: None, lambda a, b: None):
         with pytest.raises(TypeError, match="inspect"):

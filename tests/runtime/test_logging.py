@@ -23,7 +23,14 @@ def restore():
 def test_levels():
     # 2.1
     assert [(m.name, int(m)) for m in LogLevel] == [
-        ("DEBUG", 0), ("INFO", 1), ("WARN", 2), ("ERROR", 3), ("FATAL", 4), ("EVENT", 5), ("NONE", 6)]
+        ("DEBUG", 0),
+        ("INFO", 1),
+        ("WARN", 2),
+        ("ERROR", 3),
+        ("FATAL", 4),
+        ("EVENT", 5),
+        ("NONE", 6),
+    ]
     assert LogLevel["ERROR"] == 3
     pypto.set_log_level(LogLevel.ERROR)
     assert pypto.get_log_level() is LogLevel.ERROR
@@ -59,9 +66,21 @@ def test_lines_go_to_stderr(capsys):
     assert out.out == "" and out.err.count("\n") == 1 and "shown once" in out.err and "INFO" in out.err
 
 
-@pytest.mark.parametrize("name,value", [
-    ("debug", 10), ("INFO", 20), ("timing", 25), ("warn", 30), ("Warning", 30), ("error", 40), ("null", 60), ("v0", 25),
-    ("v9", 25), (33, 33)])
+@pytest.mark.parametrize(
+    "name,value",
+    [
+        ("debug", 10),
+        ("INFO", 20),
+        ("timing", 25),
+        ("warn", 30),
+        ("Warning", 30),
+        ("error", 40),
+        ("null", 60),
+        ("v0", 25),
+        ("v9", 25),
+        (33, 33),
+    ],
+)
 def test_runtime_levels(name, value):
     # LOG-2
     configure_log(name)
@@ -91,5 +110,5 @@ def test_unknown_variable(monkeypatch):
     # LOG-4
     monkeypatch.setenv("PYPTO_LOGLEVEL", "1")
     _env._warned.clear()
-    with pytest.warns(UserWarning, match="PYPTO_LOGLEVEL.*Did you mean PYPTO_LOG_LEVEL"):
+    with pytest.warns(UserWarning, match=r"PYPTO_LOGLEVEL.*Did you mean PYPTO_LOG_LEVEL"):
         _env.warn_unknown()

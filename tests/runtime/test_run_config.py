@@ -8,8 +8,7 @@ import warnings
 import pytest
 from pypto.backend import BackendType
 from pypto.ir.pass_manager import OptimizationStrategy, PassDumpLevel
-from pypto.runtime import RunConfig, RunResult, SimOptions
-from pypto.runtime import _rings, _sim
+from pypto.runtime import RunConfig, RunResult, SimOptions, _rings, _sim
 from pypto.runtime.runner import _SWIMLANE_CLI_HELP, _SWIMLANE_FULL_LEVEL, _SWIMLANE_MAX_LEVEL, _DfxOpts
 
 FIELDS = """platform device_id rtol atol strategy backend_type dump_passes save_kernels save_kernels_dir codegen_only
@@ -92,9 +91,16 @@ def test_old_swimlane_spelling():
     assert "enable_l2_swimlane" not in [f.name for f in dataclasses.fields(RunConfig)]
 
 
-@pytest.mark.parametrize("flag", [
-    {"enable_chip_swimlane": 1}, {"enable_dump_args": 1}, {"enable_pmu": 2}, {"enable_dep_gen": True},
-    {"enable_scope_stats": True}])
+@pytest.mark.parametrize(
+    "flag",
+    [
+        {"enable_chip_swimlane": 1},
+        {"enable_dump_args": 1},
+        {"enable_pmu": 2},
+        {"enable_dep_gen": True},
+        {"enable_scope_stats": True},
+    ],
+)
 def test_collection_flags(flag):
     # CFG-2, CFG-8
     c = RunConfig(**flag)
@@ -106,11 +112,19 @@ def test_collection_flags(flag):
     assert not RunConfig().any_dfx_enabled() and not _DfxOpts().any() and RunConfig().save_kernels is False
 
 
-@pytest.mark.parametrize("name,good,bad,text", [
-    ("ring_task_window", [4, 1024], [0, 2, 1000, True, 4.0], "must be a power of 2 >= 4"),
-    ("ring_heap", [1024, 1 << 20], [0, 512, 1000, True, 1024.0], r"must be a power of 2 >= 1024 \(bytes per ring\), got "),
-    ("ring_dep_pool", [4, 5, 2**31 - 1], [0, 3, 2**31, False], "ring_dep_pool must be "),
-])
+@pytest.mark.parametrize(
+    "name,good,bad,text",
+    [
+        ("ring_task_window", [4, 1024], [0, 2, 1000, True, 4.0], "must be a power of 2 >= 4"),
+        (
+            "ring_heap",
+            [1024, 1 << 20],
+            [0, 512, 1000, True, 1024.0],
+            r"must be a power of 2 >= 1024 \(bytes per ring\), got ",
+        ),
+        ("ring_dep_pool", [4, 5, 2**31 - 1], [0, 3, 2**31, False], "ring_dep_pool must be "),
+    ],
+)
 def test_ring_sizes(name, good, bad, text):
     # CFG-5
     for value in good:
@@ -162,11 +176,17 @@ def test_sim_options():
     # SIM-1
     s = SimOptions()
     assert (s.schedule, s.seed, s.replay, s.threads, s.checks, s.step_limit) == ("fast", 0, None, 0, "default", None)
-    for bad in ({"schedule": "random"}, {"checks": "on"}, {"seed": -1}, {"threads": 1.5}, {"step_limit": 0},
-                {"collect": 1}):
+    for bad in (
+        {"schedule": "random"},
+        {"checks": "on"},
+        {"seed": -1},
+        {"threads": 1.5},
+        {"step_limit": 0},
+        {"collect": 1},
+    ):
         with pytest.raises(ValueError):
             SimOptions(**bad)
-    with pytest.raises(ValueError, match="fast.*timed.*explore"):
+    with pytest.raises(ValueError, match=r"fast.*timed.*explore"):
         SimOptions(schedule="slow")
     with pytest.raises(TypeError):
         RunConfig(sim="fast")

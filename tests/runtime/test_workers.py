@@ -89,7 +89,7 @@ def test_run(add, rng):
         third(x, y)
     with pytest.raises(RuntimeError, match=r"ChipWorker.run\(\) requires an initialized ChipWorker"):
         w.run(add, x, y)
-    with ChipWorker(RunConfig(platform="a5sim")) as w, pytest.raises(ValueError, match="(?s)a2a3sim.*a5sim"):
+    with ChipWorker(RunConfig(platform="a5sim")) as w, pytest.raises(ValueError, match=r"(?s)a2a3sim.*a5sim"):
         w.run(add, x, y)
 
 
@@ -109,7 +109,7 @@ def test_memory(rng):
                 w.malloc(bad)
         with pytest.raises(ValueError, match=hex(p + 4)):
             w.copy_to(p + 4, host.ctypes.data, 4)
-        with pytest.raises(ValueError, match="(?s)128.*64"):
+        with pytest.raises(ValueError, match=r"(?s)128.*64"):
             w.copy_to(p, host.ctypes.data, 128)
         w.free(p)
         with pytest.raises(ValueError, match=hex(p)):
@@ -145,8 +145,10 @@ def test_resident(add, rng):
         w.free_tensor(kept)
         with pytest.raises(ValueError, match="is not a live allocation owned by this ChipWorker"):
             w.run(add, kept, y, out)
-        with ChipWorker(RunConfig(device_id=1)) as other, \
-                pytest.raises(ValueError, match="is not a live allocation owned by this ChipWorker"):
+        with (
+            ChipWorker(RunConfig(device_id=1)) as other,
+            pytest.raises(ValueError, match="is not a live allocation owned by this ChipWorker"),
+        ):
             other.run(add, result, y, out)
     assert len(w._owned_tensors) == 0
 
@@ -154,8 +156,10 @@ def test_resident(add, rng):
 def test_alloc_refusals():
     # DEV-2
     with ChipWorker() as w:
-        for init, words in ((np.zeros((2, 3), np.float32), ["[2, 3]", "[2, 2]"]),
-                            (np.zeros((2, 2), np.float64), ["fp32"])):
+        for init, words in (
+            (np.zeros((2, 3), np.float32), ["[2, 3]", "[2, 2]"]),
+            (np.zeros((2, 2), np.float64), ["fp32"]),
+        ):
             with pytest.raises(ValueError) as e:
                 w.alloc_tensor((2, 2), np.float32, init=init)
             assert all(word in str(e.value) for word in words)

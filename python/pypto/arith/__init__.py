@@ -23,7 +23,22 @@ from pypto.arith._analysis import (
 from pypto.arith._integers import extended_euclidean, floordiv, floormod, fold_const, gcd, lcm
 
 __all__ = [
-    "Analyzer", "CanonicalSimplifier", "CompareResult", "ConstIntBound", "ConstIntBoundAnalyzer", "ConstraintContext",
-    "IntSet", "IntSetAnalyzer", "ModularSet", "ModularSetAnalyzer", "RewriteSimplifier",
-    "TransitiveComparisonAnalyzer", "extended_euclidean", "floordiv", "floormod", "fold_const", "gcd", "lcm",
+    "Analyzer",
+    "CanonicalSimplifier",
+    "CompareResult",
+    "ConstIntBound",
+    "ConstIntBoundAnalyzer",
+    "ConstraintContext",
+    "IntSet",
+    "IntSetAnalyzer",
+    "ModularSet",
+    "ModularSetAnalyzer",
+    "RewriteSimplifier",
+    "TransitiveComparisonAnalyzer",
+    "extended_euclidean",
+    "floordiv",
+    "floormod",
+    "fold_const",
+    "gcd",
+    "lcm",
 ]

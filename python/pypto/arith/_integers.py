@@ -41,8 +41,13 @@ def extended_euclidean(a: int, b: int) -> tuple[int, int, int]:
 
 
 _FOLD: dict[str, Callable[[int, int], int]] = {
-    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "//": floordiv, "%": floormod,
-    "min": min, "max": max,
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "//": floordiv,
+    "%": floormod,
+    "min": min,
+    "max": max,
 }
 
 

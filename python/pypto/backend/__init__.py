@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+
 """Backends: which chip code is made for, and the read-only description of each chip."""
 
 from __future__ import annotations
@@ -23,8 +24,20 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "BackendType", "set_backend_type", "get_backend_type", "is_backend_configured", "reset_for_testing",
-    "get_backend_instance", "Backend", "Backend910B", "Backend950", "Mem", "Core", "Cluster", "Die", "SoC",
+    "BackendType",
+    "set_backend_type",
+    "get_backend_type",
+    "is_backend_configured",
+    "reset_for_testing",
+    "get_backend_instance",
+    "Backend",
+    "Backend910B",
+    "Backend950",
+    "Mem",
+    "Core",
+    "Cluster",
+    "Die",
+    "SoC",
     "pto_backend",
 ]
 

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any, ClassVar
 
 from pypto.backend import BackendType, default_backend_type
@@ -208,13 +208,25 @@ class Backend:
         return {
             "backend_type": self.backend_type.name,
             "dies": [
-                {"count": dies, "clusters": [
-                    {"count": clusters, "cores": [
-                        {"count": cores, "core_type": core.core_type.name, "mems": [
-                            [m.mem_type.name, m.mem_size, m.alignment] for m in core.mems]}
-                        for core, cores in cluster.core_counts.items()]}
-                    for cluster, clusters in die.cluster_counts.items()]}
-                for die, dies in self._soc.die_counts.items()],
+                {
+                    "count": dies,
+                    "clusters": [
+                        {
+                            "count": clusters,
+                            "cores": [
+                                {
+                                    "count": cores,
+                                    "core_type": core.core_type.name,
+                                    "mems": [[m.mem_type.name, m.mem_size, m.alignment] for m in core.mems],
+                                }
+                                for core, cores in cluster.core_counts.items()
+                            ],
+                        }
+                        for cluster, clusters in die.cluster_counts.items()
+                    ],
+                }
+                for die, dies in self._soc.die_counts.items()
+            ],
             "paths": {src.name: [d.name for d in dst] for src, dst in self._paths.items()},
         }
 
@@ -228,11 +240,17 @@ def _from_dict(data: Any) -> Backend:
         mems = tuple(Mem(getattr(MemorySpace, name), size, align) for name, size, align in item["mems"])
         return Core(getattr(CoreType, item["core_type"]), mems)
 
-    soc = SoC({
-        Die({
-            Cluster({core(c): c["count"] for c in cluster["cores"]}): cluster["count"] for cluster in die["clusters"]
-        }): die["count"] for die in data["dies"]
-    })
+    soc = SoC(
+        {
+            Die(
+                {
+                    Cluster({core(c): c["count"] for c in cluster["cores"]}): cluster["count"]
+                    for cluster in die["clusters"]
+                }
+            ): die["count"]
+            for die in data["dies"]
+        }
+    )
     paths = {getattr(MemorySpace, s): tuple(getattr(MemorySpace, d) for d in dst) for s, dst in data["paths"].items()}
     return Backend(BackendType[data["backend_type"]], soc, paths)
 
@@ -240,8 +258,11 @@ def _from_dict(data: Any) -> Backend:
 def _make(backend_type: BackendType, dies: int, clusters: int, vec: int, acc: int, bias: int, scale: int) -> Backend:
     space = MemorySpace
     cube_mems = [
-        Mem(space.Mat, 524288, 128), Mem(space.Left, 65536, 64), Mem(space.Right, 65536, 64),
-        Mem(space.Acc, acc, 128), Mem(space.Bias, bias, 64),
+        Mem(space.Mat, 524288, 128),
+        Mem(space.Left, 65536, 64),
+        Mem(space.Right, 65536, 64),
+        Mem(space.Acc, acc, 128),
+        Mem(space.Bias, bias, 64),
     ]
     if scale:
         cube_mems += [Mem(space.LeftScale, scale, 32), Mem(space.RightScale, scale, 32)]
@@ -252,7 +273,8 @@ def _make(backend_type: BackendType, dies: int, clusters: int, vec: int, acc: in
     paths = {
         space.DDR: (space.Vec, space.Mat),
         space.Vec: (space.DDR, space.Mat) if a5 else (space.DDR,),
-        space.Mat: (space.Left, space.Right, space.Bias, space.LeftScale, space.RightScale) if a5
+        space.Mat: (space.Left, space.Right, space.Bias, space.LeftScale, space.RightScale)
+        if a5
         else (space.DDR, space.Left, space.Right, space.Bias),
         space.Left: (space.Acc,),
         space.Right: (space.Acc,),
@@ -261,7 +283,7 @@ def _make(backend_type: BackendType, dies: int, clusters: int, vec: int, acc: in
     return Backend(backend_type, soc, paths)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _instance(backend_type: BackendType) -> Backend:
     if backend_type is BackendType.Ascend950:
         return _make(backend_type, dies=2, clusters=18, vec=245760, acc=262144, bias=4096, scale=4096)

@@ -27,8 +27,14 @@ def generate(
     from pypto.backend import default_backend_type
 
     compiled = ir.compile(
-        program, output_dir=output_dir, dump_passes=False, backend_type=default_backend_type(), skip_ptoas=skip_ptoas,
-        memory_planner=memory_planner, emit_source_loc=emit_source_loc, dump_ptoas_passes=dump_ptoas_passes,
+        program,
+        output_dir=output_dir,
+        dump_passes=False,
+        backend_type=default_backend_type(),
+        skip_ptoas=skip_ptoas,
+        memory_planner=memory_planner,
+        emit_source_loc=emit_source_loc,
+        dump_ptoas_passes=dump_ptoas_passes,
         runtime=runtime,
     )
     folder = Path(compiled.output_dir)
@@ -45,7 +51,8 @@ def _run_ptoas(*args: Any, **kwargs: Any) -> Any:
     raise PlatformUnavailableError(
         "the vendor assembler ptoas is needed for this step and is not driven by this package "
         f"(looked for {root + '/bin/ptoas' if root else 'PTOAS_ROOT, which is not set'}); "
-        "the same program runs on a2a3sim and a5sim without it", ["ptoas"],
+        "the same program runs on a2a3sim and a5sim without it",
+        ["ptoas"],
     )
 
 

@@ -66,8 +66,9 @@ class _Body(ast.NodeTransformer):
         callee = node.args[0]
         callee = ast.Name(id=_dotted(callee).rpartition(".")[2], ctx=ast.Load())
         call = ast.Call(func=callee, args=node.args[1:], keywords=[])
-        return ast.copy_location(ast.Call(func=ast.Name(id="_submitted", ctx=ast.Load()), args=[call], keywords=[]),
-                                 node)
+        return ast.copy_location(
+            ast.Call(func=ast.Name(id="_submitted", ctx=ast.Load()), args=[call], keywords=[]), node
+        )
 
     # ------------------------------------------------------------------------------------------ assignments
 
@@ -128,8 +129,11 @@ class _Body(ast.NodeTransformer):
     def _condition(self, node: ast.For) -> ast.expr:
         """Take `pl.cond(...)` out of the body of a while loop with carried values."""
         for statement in node.body:
-            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) \
-                    and _dotted(statement.value.func) == "pl.cond":
+            if (
+                isinstance(statement, ast.Expr)
+                and isinstance(statement.value, ast.Call)
+                and _dotted(statement.value.func) == "pl.cond"
+            ):
                 node.body.remove(statement)
                 return self.visit(statement.value.args[0])
         return ast.Constant(value=True)
@@ -137,7 +141,11 @@ class _Body(ast.NodeTransformer):
     @staticmethod
     def _yield_of(body: list[ast.stmt]) -> ast.Assign | None:
         last = body[-1] if body else None
-        if isinstance(last, ast.Assign) and isinstance(last.value, ast.Call) and _dotted(last.value.func) == "pl.yield_":
+        if (
+            isinstance(last, ast.Assign)
+            and isinstance(last.value, ast.Call)
+            and _dotted(last.value.func) == "pl.yield_"
+        ):
             return last
         return None
 
@@ -193,11 +201,13 @@ def _emit_group(tree: ast.FunctionDef, members: list[ast.Call], kinds: dict[str,
     tail = "results[-1]"
     if returned and isinstance(returned[-1].value, ast.Name):
         tail = f"_group_result(results, {args.split(', ')!r}, [{args}])"
-    return (f"@_function\ndef {tree.name}({args}):\n"
-            f"    results = _cross_core_rt.run([{', '.join(rows)}], {lanes})\n    return {tail}\n")
+    return (
+        f"@_function\ndef {tree.name}({args}):\n"
+        f"    results = _cross_core_rt.run([{', '.join(rows)}], {lanes})\n    return {tail}\n"
+    )
 
 
-_GLUE = '''
+_GLUE = """
 def _submitted(result):
     return (*result, 0) if isinstance(result, tuple) else (result, 0)
 
@@ -205,7 +215,7 @@ def _submitted(result):
 def _group_result(results, names, values):
     made = [r for r in results if r is not None]
     return made[-1] if made else None
-'''
+"""
 
 
 def torch_codegen(node: Any, *, check_shapes: bool = False) -> str:
@@ -238,11 +248,17 @@ def torch_codegen(node: Any, *, check_shapes: bool = False) -> str:
     for f in functions:
         definition = defs[f.name]
         members = _group_members(f, kinds, definition) if kinds[f.name] == "Group" else []
-        channels = any(isinstance(n, ast.Call) and _dotted(n.func).rpartition(".")[2] in (*_PUSH, *_POP)
-                       for m in members for n in ast.walk(defs[_dotted(m.func).rpartition(".")[2]]))
+        channels = any(
+            isinstance(n, ast.Call) and _dotted(n.func).rpartition(".")[2] in (*_PUSH, *_POP)
+            for m in members
+            for n in ast.walk(defs[_dotted(m.func).rpartition(".")[2]])
+        )
         if members and channels:
-            vector = [defs[_dotted(m.func).rpartition(".")[2]] for m in members
-                      if kinds[_dotted(m.func).rpartition(".")[2]] == "AIV"]
+            vector = [
+                defs[_dotted(m.func).rpartition(".")[2]]
+                for m in members
+                if kinds[_dotted(m.func).rpartition(".")[2]] == "AIV"
+            ]
             parts.append(_emit_group(definition, members, kinds, _lanes(vector)))
             continue
         parts.append(_emit_function(definition, transform, f, check_shapes))
@@ -256,8 +272,12 @@ def _lanes(vector: list[ast.FunctionDef]) -> int:
         if "get_subblock_idx" in text or '"split"' in text or "'split'" in text or "dual_aiv_dispatch" in text:
             return 2
         for node in ast.walk(definition):
-            if isinstance(node, ast.keyword) and node.arg == "split" and isinstance(node.value, ast.Constant) \
-                    and node.value.value:
+            if (
+                isinstance(node, ast.keyword)
+                and node.arg == "split"
+                and isinstance(node.value, ast.Constant)
+                and node.value.value
+            ):
                 return 2
     return 1
 

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: B905  (older Python may run it; names come from the parts before it)
+# pyright: reportUndefinedVariable=false, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
 """Operations of emitted torch programs. Copied into every emitted module after `_torch_values.py`."""
 
 import contextlib
@@ -9,11 +11,21 @@ import torch
 from pypto.debug._torch_values import _block, _data, _ints, _is_value, _scratch, _Value  # noqa: F401
 
 _DTYPES = {
-    "BOOL": torch.bool, "INT8": torch.int8, "INT16": torch.int16, "INT32": torch.int32, "INT64": torch.int64,
-    "INDEX": torch.int64, "UINT8": torch.uint8, "UINT16": getattr(torch, "uint16", torch.int32),
-    "UINT32": getattr(torch, "uint32", torch.int64), "UINT64": getattr(torch, "uint64", torch.int64),
-    "FP16": torch.float16, "FP32": torch.float32, "BF16": torch.bfloat16,
-    "FP8E4M3FN": getattr(torch, "float8_e4m3fn", torch.float32), "FP8E5M2": getattr(torch, "float8_e5m2", torch.float32),
+    "BOOL": torch.bool,
+    "INT8": torch.int8,
+    "INT16": torch.int16,
+    "INT32": torch.int32,
+    "INT64": torch.int64,
+    "INDEX": torch.int64,
+    "UINT8": torch.uint8,
+    "UINT16": getattr(torch, "uint16", torch.int32),
+    "UINT32": getattr(torch, "uint32", torch.int64),
+    "UINT64": getattr(torch, "uint64", torch.int64),
+    "FP16": torch.float16,
+    "FP32": torch.float32,
+    "BF16": torch.bfloat16,
+    "FP8E4M3FN": getattr(torch, "float8_e4m3fn", torch.float32),
+    "FP8E5M2": getattr(torch, "float8_e5m2", torch.float32),
     "TASK_ID": torch.int64,
 }
 
@@ -114,7 +126,7 @@ def _window(x, offsets, shape, valid, tile):
     """Return a copy of a window; cells that lie outside or are not valid are zero."""
     offsets, shape = _ints(offsets), _ints(shape)
     if len(shape) > x.data.dim():
-        shape = shape[-x.data.dim():]
+        shape = shape[-x.data.dim() :]
     if len(shape) < x.data.dim():
         shape = [1] * (x.data.dim() - len(shape)) + shape
     out = _scratch(shape, x.dtype)
@@ -200,8 +212,9 @@ def _nothing(*_, **__):
 class _Pl:
     """The language module of the emitted program."""
 
-    Level = Role = FunctionType = MemorySpace = Mem = PadValue = SplitMode = AtomicType = TensorLayout = TileLayout = \
-        CompactMode = PipeType = ForKind = ScopeMode = _Enum()
+    Level = Role = FunctionType = MemorySpace = Mem = PadValue = SplitMode = AtomicType = TensorLayout = TileLayout = (
+        CompactMode
+    ) = PipeType = ForKind = ScopeMode = _Enum()
     add, sub, mul, div = (staticmethod(_binary(f)) for f in (torch.add, torch.sub, torch.mul, _divide))
     maximum = staticmethod(_binary(torch.maximum))
     minimum = staticmethod(_binary(torch.minimum))
@@ -215,7 +228,8 @@ class _Pl:
     shl = shls = staticmethod(_binary(torch.bitwise_left_shift))
     shr = shrs = staticmethod(_binary(torch.bitwise_right_shift))
     neg, abs, exp, sqrt, sin, cos, log = (
-        staticmethod(_unary(f)) for f in (torch.neg, torch.abs, torch.exp, torch.sqrt, torch.sin, torch.cos, torch.log))
+        staticmethod(_unary(f)) for f in (torch.neg, torch.abs, torch.exp, torch.sqrt, torch.sin, torch.cos, torch.log)
+    )
     recip = staticmethod(_unary(torch.reciprocal))
     rsqrt = staticmethod(_unary(torch.rsqrt))
     not_ = staticmethod(_unary(torch.bitwise_not))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: B905  (older Python may run it; names come from the parts before it)
+# pyright: reportUndefinedVariable=false, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
 """Creation, movement, products and gathers of emitted torch programs. Copied in after `_torch_ops.py`."""
-
-import builtins
 
 import torch
 
@@ -9,17 +9,14 @@ from pypto.debug._torch_ops import (  # noqa: F401
     _cast,
     _Enum,
     _matmul,
-    _Pl,
     _pad_number,
+    _Pl,
     _two_d,
     _window,
     _windows,
     pl,
 )
 from pypto.debug._torch_values import _data, _ints, _is_value, _scratch, _Value
-
-
-builtins_slice = builtins.slice
 
 
 def _op(function):
@@ -97,12 +94,12 @@ def load(x, offsets, shapes, valid_shape=None, *_, **__):
 
 @_op
 def store(tile, offsets, target, shapes=None, *, atomic="None_", **_):
-    cells = tile.cells() if shapes is None else tile.data[tuple(builtins_slice(0, n) for n in _ints(shapes))]
+    cells = tile.cells() if shapes is None else tile.data[tuple(slice(0, n) for n in _ints(shapes))]
     offsets = _ints(offsets)
     if cells.dim() < target.data.dim():
         cells = cells.reshape([1] * (target.data.dim() - cells.dim()) + list(cells.shape))
     elif cells.dim() > target.data.dim():
-        cells = cells.reshape(cells.shape[-target.data.dim():])
+        cells = cells.reshape(cells.shape[-target.data.dim() :])
     place = target.data[_windows(cells.shape, offsets)]
     place.copy_(place + cells.to(place.dtype) if str(atomic) == "Add" else cells.to(place.dtype))
     return target
@@ -126,17 +123,16 @@ def concat(a, b):
     return _Value(torch.cat([a.cells(), b.cells()], dim=-1), None, a.tile)
 
 
-@_op
-def slice(x, shape, offset, valid_shape=None, drop_dims=None, **_):  # noqa: A001
+def _slice(x, shape, offset, valid_shape=None, drop_dims=None, **_):
     shape, offset = _ints(shape), _ints(offset)
-    take = tuple(builtins_slice(o, min(o + n, e)) for o, n, e in zip(offset, shape, x.shape))
+    take = tuple(slice(o, min(o + n, e)) for o, n, e in zip(offset, shape, x.shape))
     data = x.data[take]
     have = [max(0, min(n, e - o)) for n, e, o in zip(shape, x.extents(), offset)]
     if valid_shape is not None:
         have = [min(a, b) for a, b in zip(have, _ints(valid_shape))]
     if list(data.shape) != shape:
         whole = torch.zeros(shape, dtype=x.dtype)
-        whole[tuple(builtins_slice(0, n) for n in data.shape)] = data
+        whole[tuple(slice(0, n) for n in data.shape)] = data
         data = whole
     valid = have if have != shape else None
     if drop_dims:
@@ -147,10 +143,13 @@ def slice(x, shape, offset, valid_shape=None, drop_dims=None, **_):  # noqa: A00
     return _Value(data, valid, x.tile)
 
 
+_Pl.slice = staticmethod(_slice)
+
+
 @_op
 def extract(x, row, col, shape, **_):
     rows, cols = _ints(shape)
-    return _Value(x.data[int(row):int(row) + rows, int(col):int(col) + cols].clone(), None, True)
+    return _Value(x.data[int(row) : int(row) + rows, int(col) : int(col) + cols].clone(), None, True)
 
 
 @_op
@@ -248,9 +247,9 @@ def _part(function):
     def apply(a, b):
         out = a.data.clone()
         ea, eb = a.extents(), b.extents()
-        both = tuple(builtins_slice(0, min(m, n)) for m, n in zip(ea, eb))
-        out[tuple(builtins_slice(0, n) for n in eb)] = b.cells()
-        out[tuple(builtins_slice(0, n) for n in ea)] = a.cells()
+        both = tuple(slice(0, min(m, n)) for m, n in zip(ea, eb))
+        out[tuple(slice(0, n) for n in eb)] = b.cells()
+        out[tuple(slice(0, n) for n in ea)] = a.cells()
         out[both] = function(a.data[both], b.data[both])
         return _Value(out, [max(m, n) for m, n in zip(ea, eb)], a.tile)
 
@@ -283,7 +282,7 @@ def expand_clone(source, target):
 @_op
 def fillpad(x, pad_value="zero", **_):
     out = torch.full(x.shape, _pad_number(pad_value, x.dtype), dtype=x.dtype)
-    out[tuple(builtins_slice(0, n) for n in x.extents())] = x.cells()
+    out[tuple(slice(0, n) for n in x.extents())] = x.cells()
     return _Value(out, None, x.tile)
 
 
@@ -296,7 +295,7 @@ def fillpad_inplace(x, pad_value="zero"):
 @_op
 def fillpad_expand(x, shape, pad_value="zero"):
     out = torch.full(_ints(shape), _pad_number(pad_value, x.dtype), dtype=x.dtype)
-    out[tuple(builtins_slice(0, n) for n in x.extents())] = x.cells()
+    out[tuple(slice(0, n) for n in x.extents())] = x.cells()
     return _Value(out, None, x.tile)
 
 
@@ -328,7 +327,7 @@ _Pl.gemv_bias = staticmethod(matmul_bias)
 
 
 @_op
-def gather(x, index=None, dim=-1, **_):  # noqa: A002
+def gather(x, index=None, dim=-1, **_):
     if not _is_value(index):
         raise NotImplementedError("torch code has no form of this gather")
     return _Value(torch.gather(x.data, int(dim), index.data.long()), None, x.tile)

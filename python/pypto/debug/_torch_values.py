@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: B905, F821  (older Python may run it; names come from the parts before it)
+# pyright: reportUndefinedVariable=false, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
 """Values of emitted torch programs. This file is copied into every emitted module, so it imports torch only."""
 
 import queue
@@ -38,8 +40,11 @@ class _Value:
     def _index(self, key):
         key = key if isinstance(key, tuple) else (key,)
         key = tuple(
-            slice(*(None if p is None else int(p) for p in (k.start, k.stop, k.step))) if isinstance(k, slice)
-            else int(k) for k in key)
+            slice(*(None if p is None else int(p) for p in (k.start, k.stop, k.step)))
+            if isinstance(k, slice)
+            else int(k)
+            for k in key
+        )
         return key
 
     def __getitem__(self, key):
@@ -61,11 +66,15 @@ class _Value:
         if isinstance(value, _Value):
             target = self.data[key]
             source = value.cells().to(self.data.dtype)
-            target.reshape(-1)[:] = source.reshape(-1) if target.is_contiguous() and target.numel() == source.numel() \
+            target.reshape(-1)[:] = (
+                source.reshape(-1)
+                if target.is_contiguous() and target.numel() == source.numel()
                 else target.reshape(-1)
+            )
             if not (target.is_contiguous() and target.numel() == source.numel()):
-                target[tuple(slice(0, n) for n in source.shape[-target.dim():])] = source.reshape(
-                    source.shape[-target.dim():])
+                target[tuple(slice(0, n) for n in source.shape[-target.dim() :])] = source.reshape(
+                    source.shape[-target.dim() :]
+                )
         else:
             self.data[key] = value
 

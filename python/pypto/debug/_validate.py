@@ -78,6 +78,7 @@ def validate_pass_ir_codegen_results(
             got = values[name]
             if not torch.allclose(got.double(), want.double(), rtol=rtol, atol=atol, equal_nan=True):
                 worst = (got.double() - want.double()).abs().max().item()
-                raise AssertionError(f"{file.name}: {name} differs, largest difference {worst:g} "
-                                     f"(rtol={rtol}, atol={atol})")
+                raise AssertionError(
+                    f"{file.name}: {name} differs, largest difference {worst:g} (rtol={rtol}, atol={atol})"
+                )
         print(f"{file.name}: ok")

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: F401  (imports under TYPE_CHECKING say what the lazy names are)
 """Programs: compiling, printing, comparing, saving, and the read-only view of their statements."""
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
     from pypto.ir.printer import python_print
 
 _SUBMODULES = (
-    "compiled_program", "distributed_compiled_program", "pass_manager", "printer", "op", "operators", "directions",
+    "compiled_program",
+    "distributed_compiled_program",
+    "pass_manager",
+    "printer",
+    "op",
+    "operators",
+    "directions",
     "builder",
 )
 
@@ -30,27 +37,90 @@ _NAMES = {
     **dict.fromkeys(("OptimizationStrategy", "PassManager", "PassDumpLevel"), "pypto.ir.pass_manager"),
     "python_print": "pypto.ir.printer",
     **dict.fromkeys(
-        ("serialize_to_file", "deserialize_from_file", "assert_structural_equal", "get_op", "comm_skeleton",
-         "serialize", "deserialize", "structural_equal", "structural_hash"), "pypto.ir._files"),
+        (
+            "serialize_to_file",
+            "deserialize_from_file",
+            "assert_structural_equal",
+            "get_op",
+            "comm_skeleton",
+            "serialize",
+            "deserialize",
+            "structural_equal",
+            "structural_hash",
+        ),
+        "pypto.ir._files",
+    ),
     **dict.fromkeys(
-        ("PassContext", "VerificationLevel", "VerificationMode", "DiagnosticPhase", "DiagnosticCheck",
-         "DiagnosticCheckSet"), "pypto.passes"),
+        (
+            "PassContext",
+            "VerificationLevel",
+            "VerificationMode",
+            "DiagnosticPhase",
+            "DiagnosticCheck",
+            "DiagnosticCheckSet",
+        ),
+        "pypto.passes",
+    ),
     **dict.fromkeys(("TensorView", "TileView", "MemRef"), "pypto.language"),
     **dict.fromkeys(
-        ("IRBuilder", "IRVisitor", "IRMutator", "make_call", "ConversionContext", "op_conversion",
-         "register_op_conversion", "make_roundtrip_instrument", "level_to_linqu_level"), "pypto.ir.builder"),
-    **dict.fromkeys(
-        ("input", "output", "output_existing", "inout", "no_dep", "scalar_dir"), "pypto.ir.directions"),
+        (
+            "IRBuilder",
+            "IRVisitor",
+            "IRMutator",
+            "make_call",
+            "ConversionContext",
+            "op_conversion",
+            "register_op_conversion",
+            "make_roundtrip_instrument",
+            "level_to_linqu_level",
+        ),
+        "pypto.ir.builder",
+    ),
+    **dict.fromkeys(("input", "output", "output_existing", "inout", "no_dep", "scalar_dir"), "pypto.ir.directions"),
 }
 
 _DTYPES = (
-    "FP4", "FP8E4M3FN", "FP8E5M2", "FP8E8M0", "FP16", "FP32", "BF16", "HF4", "HF8", "INT4", "INT8", "INT16", "INT32",
-    "INT64", "UINT4", "UINT8", "UINT16", "UINT32", "UINT64", "BOOL", "INDEX",
+    "FP4",
+    "FP8E4M3FN",
+    "FP8E5M2",
+    "FP8E8M0",
+    "FP16",
+    "FP32",
+    "BF16",
+    "HF4",
+    "HF8",
+    "INT4",
+    "INT8",
+    "INT16",
+    "INT32",
+    "INT64",
+    "UINT4",
+    "UINT8",
+    "UINT16",
+    "UINT32",
+    "UINT64",
+    "BOOL",
+    "INDEX",
 )
 
 _ENUMS = (
-    "FunctionType", "Level", "Role", "SplitMode", "MemorySpace", "ParamDirection", "ArgDirection", "TensorLayout",
-    "TileLayout", "PadValue", "CompactMode", "AtomicType", "PipeType", "ForKind", "ScopeMode", "CoreType", "Mem",
+    "FunctionType",
+    "Level",
+    "Role",
+    "SplitMode",
+    "MemorySpace",
+    "ParamDirection",
+    "ArgDirection",
+    "TensorLayout",
+    "TileLayout",
+    "PadValue",
+    "CompactMode",
+    "AtomicType",
+    "PipeType",
+    "ForKind",
+    "ScopeMode",
+    "CoreType",
+    "Mem",
 )
 
 __all__ = [*_SUBMODULES, *_NAMES, *_DTYPES, *_ENUMS, "DataType", "Program", "Function", "Span"]

@@ -120,7 +120,7 @@ def runtime_config(native: Any, options: CompileOptions) -> dict[str, Any]:
 
 def write(folder: Path, compiled: Any, extras: Any = None) -> None:
     """Write everything that belongs to `compiled` into `folder`."""
-    native, options = compiled._native, compiled._options
+    native = compiled._native
     manifest: dict[str, list[int]] = {}
     _remove_foreign(folder, native)
     kernels = _texts.kernel_functions(native)
@@ -138,8 +138,9 @@ def write(folder: Path, compiled: Any, extras: Any = None) -> None:
         for old in dumps.glob("[0-9][0-9]_*"):
             old.unlink()
         for number, (label, text) in enumerate(extras.stages):
-            (dumps / f"{number:02d}_{label}.py").write_text(text if text.endswith("\n") else text + "\n",
-                                                            encoding="utf-8")
+            (dumps / f"{number:02d}_{label}.py").write_text(
+                text if text.endswith("\n") else text + "\n", encoding="utf-8"
+            )
     _write_report(folder, native, extras)
     if _env.flag("PYPTO_EMIT_DEBUG_RUNNER", True) and not native.entries:
         _put(folder, "debug/run.py", _texts.debug_runner(compiled), None)
@@ -182,15 +183,21 @@ def _write_entry(
             for kind, name in unit.files(options.skip_ptoas):
                 _put(folder, f"{below}kernels/{kind}/{name}.{extension}", text, manifest)
             if not options.skip_ptoas:
-                _put(folder, f"{below}ptoas/{unit.name}.pto",
-                     _texts.kernel_unit(native, unit, options, pto=True), manifest)
-    _put(folder, f"{below}kernel_config.py",
-         _texts.kernel_config(entry, used, runtime_config(native, options), extension), manifest)
+                _put(
+                    folder,
+                    f"{below}ptoas/{unit.name}.pto",
+                    _texts.kernel_unit(native, unit, options, pto=True),
+                    manifest,
+                )
+    _put(
+        folder,
+        f"{below}kernel_config.py",
+        _texts.kernel_config(entry, used, runtime_config(native, options), extension),
+        manifest,
+    )
 
 
-def _write_distributed(
-    folder: Path, compiled: Any, kernels: dict[str, Any], manifest: dict[str, list[int]]
-) -> None:
+def _write_distributed(folder: Path, compiled: Any, kernels: dict[str, Any], manifest: dict[str, list[int]]) -> None:
     native = compiled._native
     host = native.program.get_function(native.entry)
     _put(folder, "orchestration/host_orch.py", _texts.host_orchestration(native, host), manifest)
@@ -210,8 +217,10 @@ def _write_report(folder: Path, native: Any, extras: Any) -> None:
     report.mkdir(exist_ok=True)
     memory: dict[str, Any] = {}
     for row in native.memory:
-        memory.setdefault(row["kernel"], {})[row["space"]] = {
-            "capacity": row["limit"], "high_water": row["used"], "tiles": row["tiles"],
+        memory.setdefault(row["kernel"], {})[getattr(row["space"], "name", str(row["space"]))] = {
+            "capacity": row["limit"],
+            "high_water": row["used"],
+            "tiles": row["tiles"],
         }
     write_atomic(report / "memory.json", json.dumps(memory, indent=1) + "\n")
     hints = [d.render() for d in native.warnings]
@@ -238,8 +247,10 @@ def _metadata(compiled: Any, schema: int) -> dict[str, Any]:
     world = options.distributed_config
     if schema == 2 and world is not None:
         data["distributed_config"] = {
-            "device_ids": list(world.device_ids), "num_sub_workers": world.num_sub_workers,
-            "runtime": world.runtime, "aicpu_thread_num": world.aicpu_thread_num,
+            "device_ids": list(world.device_ids),
+            "num_sub_workers": world.num_sub_workers,
+            "runtime": world.runtime,
+            "aicpu_thread_num": world.aicpu_thread_num,
         }
     return data
 
@@ -257,8 +268,11 @@ def read_metadata(folder: Path, meta: str) -> dict[str, Any]:
     if not path.is_file():
         other = DIST_META if meta == SINGLE_META else SINGLE_META
         if (folder / other).is_file():
-            why = ("it holds a distributed program: load it with DistributedCompiledProgram.from_dir"
-                   if other == DIST_META else "it holds a single-device program: load it with CompiledProgram.from_dir")
+            why = (
+                "it holds a distributed program: load it with DistributedCompiledProgram.from_dir"
+                if other == DIST_META
+                else "it holds a single-device program: load it with CompiledProgram.from_dir"
+            )
         elif not folder.is_dir():
             why = "the directory does not exist"
         else:
@@ -311,8 +325,9 @@ def read(
             raise _bad(path, f"field 'distributed_config': {error}") from None
     binary = folder / PROGRAM
     if not binary.is_file():
-        raise FileNotFoundError(f"{binary} does not exist; the compile failed or the file was removed. "
-                                "Recompile the program.")
+        raise FileNotFoundError(
+            f"{binary} does not exist; the compile failed or the file was removed. Recompile the program."
+        )
     try:
         native = _core.load(binary.read_bytes())
     except ValueError as error:
@@ -324,6 +339,7 @@ def read(
         runtime = runtime_kind_from_name(data.get("runtime", "tensormap_and_ringbuffer"))
     except ValueError as error:
         raise _bad(path, f"field 'runtime': {error}") from None
+    assert platform is not None
     return native, CompileOptions(platform=platform, distributed_config=world, runtime=runtime)
 
 
@@ -349,5 +365,6 @@ def warn_edited(folder: Path) -> None:
 
             runtime_logger().warning(
                 "%s was edited, but the simulator runs the stored program (%s), not the text; the edit has no effect",
-                folder / relative, PROGRAM,
+                folder / relative,
+                PROGRAM,
             )

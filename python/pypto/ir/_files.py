@@ -53,18 +53,20 @@ def assert_structural_equal(a: Any, b: Any, enable_auto_mapping: bool = False) -
         return
     difference = _core.structural_difference(a, b)
     if difference is None:
-        difference = "the structure is the same, but the variables are different objects (enable_auto_mapping=True " \
-                     "matches them by position)"
+        difference = (
+            "the structure is the same, but the variables are different objects (enable_auto_mapping=True "
+            "matches them by position)"
+        )
     raise ValueError(f"the nodes are not structurally equal: {difference}\n--- left\n{a}\n--- right\n{b}")
 
 
 class Op:
     """An operation of the table."""
 
-    def __init__(self, name: str, row: dict[str, Any]) -> None:
+    def __init__(self, name: str, signature: str, doc: str) -> None:
         self.name = name
-        self.doc = row.get("doc", "")
-        self.signature = row.get("signature", "")
+        self.signature = signature
+        self.doc = doc
 
     def __eq__(self, other: object) -> bool:
         return getattr(other, "name", None) == self.name
@@ -83,10 +85,10 @@ def get_op(name: str) -> Any:
         return native(name)
     space, _, short = name.rpartition(".")
     known = []
-    for row in _core.op_table():
-        full = f"{row['namespace']}.{row['name']}".removeprefix("pl.")
-        if name in (full, f"pl.{full}", row.get("op")) or (not space and short == row["name"]):
-            return Op(name, row)
+    for space_of_row, short_name, signature, doc, identifier in _core.op_table():
+        full = f"{space_of_row}.{short_name}".removeprefix("pl.")
+        if name in (full, f"pl.{full}", identifier) or (not space and short == short_name):
+            return Op(name, signature, doc)
         known.append(full)
     import difflib
 
@@ -97,4 +99,4 @@ def get_op(name: str) -> Any:
 
 def comm_skeleton(program: Any, kernel: str | None = None, *, fold: bool = True) -> Any:
     """Return the communication of a lowered program: one line per notify, wait and transfer (03 section 10)."""
-    return _core.comm_skeleton(program, kernel, fold)  # type: ignore[attr-defined]
+    return _core.comm_skeleton(program, kernel, fold)

@@ -13,8 +13,17 @@ from typing import Any
 from pypto import _core
 
 _BINARY = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "/", ast.Div: "/", ast.Mod: "%", ast.BitAnd: "&",
-    ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.FloorDiv: "/",
+    ast.Div: "/",
+    ast.Mod: "%",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
 }
 _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _LOOPS = ("range", "parallel", "unroll", "pipeline", "spmd", "split_aiv")
@@ -173,8 +182,13 @@ class Cpp:
         if isinstance(node, ast.Constant):
             if isinstance(node.value, bool):
                 return "true" if node.value else "false"
-            return f'"{node.value}"' if isinstance(node.value, str) else "nullptr" if node.value is None \
+            return (
+                f'"{node.value}"'
+                if isinstance(node.value, str)
+                else "nullptr"
+                if node.value is None
                 else repr(node.value)
+            )
         if isinstance(node, ast.Name):
             return node.id
         if isinstance(node, ast.Attribute):
@@ -222,8 +236,9 @@ def pto_lines(function: ast.FunctionDef) -> list[str]:
             value = getattr(s, "value", None)
             if isinstance(value, ast.Call):
                 op = dotted(value.func).rpartition(".")[2]
-                operands = ", ".join([show(a) for a in value.args]
-                                     + [f"{k.arg} = {show(k.value)}" for k in value.keywords])
+                operands = ", ".join(
+                    [show(a) for a in value.args] + [f"{k.arg} = {show(k.value)}" for k in value.keywords]
+                )
                 target = ""
                 if isinstance(s, ast.Assign):
                     target = f"{show(s.targets[0])} = "

@@ -67,11 +67,22 @@ class CompileOptions:
         """Return everything a compiled program depends on, hashable; the platform first."""
         world = self.distributed_config
         return (
-            self.platform, self.strategy, int(self.dump_passes), int(self.verification), int(self.diagnostic_phase),
-            tuple(self.disabled_diagnostics.to_list()), self.planner, self.double_buffer_c, self.profiling,
-            None if world is None
+            self.platform,
+            self.strategy,
+            int(self.dump_passes),
+            int(self.verification),
+            int(self.diagnostic_phase),
+            tuple(self.disabled_diagnostics.to_list()),
+            self.planner,
+            self.double_buffer_c,
+            self.profiling,
+            None
+            if world is None
             else (tuple(world.device_ids), world.num_sub_workers, world.runtime, world.aicpu_thread_num),
-            self.analyze_auto_scopes_for_deps, self.dump_ptoas_passes, self.runtime, self.output_dir,
+            self.analyze_auto_scopes_for_deps,
+            self.dump_ptoas_passes,
+            self.runtime,
+            self.output_dir,
         )
 
     def for_platform(self, platform: str) -> CompileOptions:
@@ -80,8 +91,12 @@ class CompileOptions:
 
 
 def _from_context(
-    memory_planner: Any = None, verification_level: Any = None, diagnostic_phase: Any = None,
-    disabled_diagnostics: Any = None, double_buffer: Any = None, runtime: Any = None,
+    memory_planner: Any = None,
+    verification_level: Any = None,
+    diagnostic_phase: Any = None,
+    disabled_diagnostics: Any = None,
+    double_buffer: Any = None,
+    runtime: Any = None,
 ) -> dict[str, Any]:
     """Return the settings that a `PassContext` may hold: the given ones, else the context's, else the defaults."""
     context = PassContext.current()
@@ -133,8 +148,12 @@ def from_arguments(platform: str, **arguments: Any) -> CompileOptions:
         dump_ptoas_passes=bool(arguments["dump_ptoas_passes"]),
         output_dir=None if output_dir is None else os.fspath(output_dir),
         **_from_context(
-            arguments["memory_planner"], arguments["verification_level"], arguments["diagnostic_phase"],
-            arguments["disabled_diagnostics"], arguments["enable_pypto_l0c_double_buffer"], arguments["runtime"],
+            arguments["memory_planner"],
+            arguments["verification_level"],
+            arguments["diagnostic_phase"],
+            arguments["disabled_diagnostics"],
+            arguments["enable_pypto_l0c_double_buffer"],
+            arguments["runtime"],
         ),
     )
 
@@ -163,7 +182,12 @@ def from_config(config: Any) -> CompileOptions:
         output_dir=None if output_dir is None else os.fspath(output_dir),
         aicpu_thread_num=config.aicpu_thread_num,
         **_from_context(
-            config.memory_planner, None, config.diagnostic_phase, config.disabled_diagnostics, None, runtime,
+            config.memory_planner,
+            None,
+            config.diagnostic_phase,
+            config.disabled_diagnostics,
+            None,
+            runtime,
         ),
     )
 
@@ -173,13 +197,17 @@ def _options_without_config() -> CompileOptions:
     global _default
     env = os.environ
     special = (
-        PassContext.current() is not None or "PYPTO_COMPILE_PROFILING" in env or "PYPTO_VERIFY_LEVEL" in env
-        or "PYPTO_WARNING_LEVEL" in env or "PYPTO_EMIT_PTO_LOC" in env
+        PassContext.current() is not None
+        or "PYPTO_COMPILE_PROFILING" in env
+        or "PYPTO_VERIFY_LEVEL" in env
+        or "PYPTO_WARNING_LEVEL" in env
+        or "PYPTO_EMIT_PTO_LOC" in env
     )
     if special:
         return CompileOptions(
             profiling=_env.flag("PYPTO_COMPILE_PROFILING", False),
-            emit_source_loc=_env.flag("PYPTO_EMIT_PTO_LOC", True), **_from_context(),
+            emit_source_loc=_env.flag("PYPTO_EMIT_PTO_LOC", True),
+            **_from_context(),
         )
     if _default is None:
         _default = CompileOptions()

@@ -30,10 +30,10 @@ class Unit:
 
     def files(self, together: bool) -> list[tuple[str, str]]:
         """Return (folder, name) of each file of the unit; halves share one if `together`."""
-        kinds = [("aic", k.name) if k.kind == "aic" else ("aiv", k.name) for k in self.kernels]
-        if together and len(self.kernels) > 1:
+        kinds = [("aic" if k.kind == "aic" else "aiv", k.name) for k in self.kernels]
+        if together and len(kinds) > 1:
             return [("aic", self.name)]
-        if self.kernels[0].kind == "mix":
+        if any(k.kind == "mix" for k in self.kernels):
             return [("aic", self.name)] if together else [("aic", f"{self.name}_aic"), ("aiv", f"{self.name}_aiv")]
         return kinds
 

@@ -8,8 +8,23 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 _CHILDREN = (
-    "functions", "params", "body", "then_body", "else_body", "stmts", "var", "value", "expr", "args", "condition",
-    "start", "stop", "step", "values", "type", "shape",
+    "functions",
+    "params",
+    "body",
+    "then_body",
+    "else_body",
+    "stmts",
+    "var",
+    "value",
+    "expr",
+    "args",
+    "condition",
+    "start",
+    "stop",
+    "step",
+    "values",
+    "type",
+    "shape",
 )
 
 
@@ -18,8 +33,9 @@ def _children(node: Any) -> Iterator[Any]:
         child = getattr(node, name, None)
         if child is None or isinstance(child, (str, int, float)):
             continue
-        if hasattr(child, "values") and callable(child.values):
-            yield from child.values()
+        values = getattr(child, "values", None)
+        if callable(values):
+            yield from values()  # type: ignore[misc]
         elif isinstance(child, (list, tuple)):
             yield from child
         else:
@@ -106,14 +122,25 @@ def make_roundtrip_instrument() -> Any:
     from pypto.passes import CallbackInstrument
     from pypto.passes._pass import check_round_trip
 
-    return CallbackInstrument(after_pass=lambda p, prog: check_round_trip(prog, f"after {p.get_name()}"),
-                              name="RoundTripInstrument")
+    return CallbackInstrument(
+        after_pass=lambda p, prog: check_round_trip(prog, f"after {p.get_name()}"), name="RoundTripInstrument"
+    )
 
 
 def level_to_linqu_level(level: Any) -> int:
     """Return the hierarchy number of a level (01 L-45)."""
-    numbers = {"AIV": 0, "AIC": 0, "CORE_GROUP": 0, "CHIP_DIE": 1, "CHIP": 2, "HOST": 3, "CLUSTER_0": 4,
-               "CLUSTER_1": 5, "CLUSTER_2": 6, "GLOBAL": 7}
+    numbers = {
+        "AIV": 0,
+        "AIC": 0,
+        "CORE_GROUP": 0,
+        "CHIP_DIE": 1,
+        "CHIP": 2,
+        "HOST": 3,
+        "CLUSTER_0": 4,
+        "CLUSTER_1": 5,
+        "CLUSTER_2": 6,
+        "GLOBAL": 7,
+    }
     with contextlib.suppress(KeyError):
         return numbers[level.name]
     raise ValueError(f"{level!r} is no level")

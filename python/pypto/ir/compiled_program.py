@@ -105,8 +105,9 @@ class EntryView:
         both = ""
         if self._returns:
             both = f" or {self._count - len(self._outs)} (return)"
-        return (f"{self._word} expects {self._count} (in-place){both} arguments, got {got}. "
-                f"Parameters: {self.param_names}")
+        return (
+            f"{self._word} expects {self._count} (in-place){both} arguments, got {got}. Parameters: {self.param_names}"
+        )
 
     def _merge(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         names = self.param_names
@@ -150,8 +151,9 @@ def _is_torch(value: Any) -> bool:
 class ProgramBase(EntryView):
     """What single-device and distributed programs have in common: a directory, a platform, a loaded program."""
 
-    def __init__(self, native: Any, options: CompileOptions, *, program: Any = None,
-                 output_dir: Path | None = None) -> None:
+    def __init__(
+        self, native: Any, options: CompileOptions, *, program: Any = None, output_dir: Path | None = None
+    ) -> None:
         self._native = native
         self._options = options
         self._program = program
@@ -281,11 +283,16 @@ class ProgramBase(EntryView):
     def _lower_again(self, arch: str) -> Any:
         source = self._native.source
         if source is None:
-            raise ValueError(f"program {self._name!r} was compiled for {self._native.arch} only and cannot be lowered "
-                             f"for {arch}; compile it again")
+            raise ValueError(
+                f"program {self._name!r} was compiled for {self._native.arch} only and cannot be lowered "
+                f"for {arch}; compile it again"
+            )
         options = self._options
         return _core.compile(
-            source.clone(arch), arch=arch, planner=options.planner.name, double_buffer_c=options.double_buffer_c,
+            source.clone(arch),
+            arch=arch,
+            planner=options.planner.name,
+            double_buffer_c=options.double_buffer_c,
             analyze_auto_scopes_for_deps=options.analyze_auto_scopes_for_deps,
             world_size=options.world_size if self._native.distributed else 0,
         )
@@ -352,8 +359,9 @@ class Entry(EntryView):
 class CompiledProgram(ProgramBase):
     """A single-device program, compiled.
 
-    Calling it runs it once: with one argument per parameter results are written in place and `None` is returned; without
-    the `Out` parameters (if the entry returns something) they are allocated and returned. As a path it is its directory.
+    Calling it runs it once: with one argument per parameter results are written in place and `None` is returned;
+    without the `Out` parameters (if the entry returns something) they are allocated and returned. As a path it is its
+    directory.
     """
 
     _word = "CompiledProgram"
@@ -383,8 +391,10 @@ class CompiledProgram(ProgramBase):
 
     def _select_message(self) -> str:
         names = self.orchestration_names
-        return (f"program {self._name!r} has several entries, select one explicitly: {', '.join(names)}; "
-                f"for example compiled[{names[0]!r}](...)")
+        return (
+            f"program {self._name!r} has several entries, select one explicitly: {', '.join(names)}; "
+            f"for example compiled[{names[0]!r}](...)"
+        )
 
     def __call__(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
         if self._native.entries:
@@ -393,8 +403,13 @@ class CompiledProgram(ProgramBase):
 
     def _call_jit(self, args: list[Any], config: Any) -> Any:
         """Run a JIT call: arguments are classified already, an omitted `Out` is `None`."""
-        if config is not None and (config.codegen_only or config.save_kernels or config.dump_passes
-                                   or config.dump_ptoas_passes or config.compile_profiling):
+        if config is not None and (
+            config.codegen_only
+            or config.save_kernels
+            or config.dump_passes
+            or config.dump_ptoas_passes
+            or config.compile_profiling
+        ):
             self._ensure_written()
             if config.codegen_only:
                 return None

@@ -78,8 +78,11 @@ def _lower(program: Any, options: CompileOptions, world_size: int) -> tuple[Any,
     if options.dump_passes or profiler is not None or round_trip or instruments:
         watch = after
     arguments: dict[str, Any] = {
-        "arch": options.arch, "planner": options.planner.name, "double_buffer_c": options.double_buffer_c,
-        "analyze_auto_scopes_for_deps": options.analyze_auto_scopes_for_deps, "world_size": world_size,
+        "arch": options.arch,
+        "planner": options.planner.name,
+        "double_buffer_c": options.double_buffer_c,
+        "analyze_auto_scopes_for_deps": options.analyze_auto_scopes_for_deps,
+        "world_size": world_size,
         "after": watch,
     }
     if profiler is None:
@@ -90,7 +93,7 @@ def _lower(program: Any, options: CompileOptions, world_size: int) -> tuple[Any,
     return compiled, extras
 
 
-def compile(  # noqa: A001: the public name
+def compile(
     program: Any,
     output_dir: str | os.PathLike[str] | None = None,
     strategy: OptimizationStrategy = OptimizationStrategy.Default,
@@ -144,19 +147,32 @@ def compile(  # noqa: A001: the public name
     _env.warn_unknown()
     target = resolve(platform, backend_type)
     _options.refuse_conflicts(
-        verification_level=verification_level, diagnostic_phase=diagnostic_phase, memory_planner=memory_planner,
+        verification_level=verification_level,
+        diagnostic_phase=diagnostic_phase,
+        memory_planner=memory_planner,
         runtime=runtime,
     )
     if distributed_config is not None and not isinstance(distributed_config, DistributedConfig):
-        raise TypeError(f"distributed_config must be a DistributedConfig or None, "
-                        f"got {type(distributed_config).__name__}")
+        raise TypeError(
+            f"distributed_config must be a DistributedConfig or None, got {type(distributed_config).__name__}"
+        )
     options = _options.from_arguments(
-        target, output_dir=output_dir, strategy=strategy, dump_passes=dump_passes, skip_ptoas=skip_ptoas,
-        verification_level=verification_level, diagnostic_phase=diagnostic_phase,
-        disabled_diagnostics=disabled_diagnostics, memory_planner=memory_planner,
-        enable_pypto_l0c_double_buffer=enable_pypto_l0c_double_buffer, profiling=profiling,
-        distributed_config=distributed_config, analyze_auto_scopes_for_deps=analyze_auto_scopes_for_deps,
-        emit_source_loc=emit_source_loc, dump_ptoas_passes=dump_ptoas_passes, runtime=runtime,
+        target,
+        output_dir=output_dir,
+        strategy=strategy,
+        dump_passes=dump_passes,
+        skip_ptoas=skip_ptoas,
+        verification_level=verification_level,
+        diagnostic_phase=diagnostic_phase,
+        disabled_diagnostics=disabled_diagnostics,
+        memory_planner=memory_planner,
+        enable_pypto_l0c_double_buffer=enable_pypto_l0c_double_buffer,
+        profiling=profiling,
+        distributed_config=distributed_config,
+        analyze_auto_scopes_for_deps=analyze_auto_scopes_for_deps,
+        emit_source_loc=emit_source_loc,
+        dump_ptoas_passes=dump_ptoas_passes,
+        runtime=runtime,
     )
     if isinstance(program, JITFunction):
         program = _program_of_jit(program, target, distributed_config)
@@ -226,7 +242,13 @@ def _from_jit(native: Any, config: Any) -> CompiledProgram | DistributedCompiled
         options = replace(options, distributed_config=DistributedConfig())
     result = _wrap(native, options, native.source)
     result._extras = extras
-    if writes_artifacts(options.platform) or options.output_dir or options.dump_passes or options.profiling \
-            or options.dump_ptoas_passes or (config is not None and (config.save_kernels or config.codegen_only)):
+    if (
+        writes_artifacts(options.platform)
+        or options.output_dir
+        or options.dump_passes
+        or options.profiling
+        or options.dump_ptoas_passes
+        or (config is not None and (config.save_kernels or config.codegen_only))
+    ):
         result._ensure_written()
     return result

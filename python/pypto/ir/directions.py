@@ -17,7 +17,7 @@ class DirectedArg(NamedTuple):
     direction: ArgDirection
 
 
-def input(value: Any) -> DirectedArg:  # noqa: A001: the public name
+def input(value: Any) -> DirectedArg:
     """Return `value` as something that the task reads."""
     return DirectedArg(value, ArgDirection.Input)
 

@@ -28,10 +28,12 @@ class DistributedCompiledProgram(ProgramBase):
 
     _word = "DistributedCompiledProgram"
 
-    def __init__(self, native: Any, options: CompileOptions, *, program: Any = None,
-                 output_dir: Path | None = None) -> None:
+    def __init__(
+        self, native: Any, options: CompileOptions, *, program: Any = None, output_dir: Path | None = None
+    ) -> None:
         super().__init__(native, options, program=program, output_dir=output_dir)
         self._callables: dict[str, Callable[..., Any]] | None = None
+        self._loaded = False  # from a directory: Python functions are those of the directory
 
     @property
     def distributed_config(self) -> DistributedConfig:
@@ -65,8 +67,13 @@ class DistributedCompiledProgram(ProgramBase):
         """Run a JIT call: arguments are classified already, an omitted `Out` is `None`."""
         from pypto.runtime import distributed_runner
 
-        if config is not None and (config.codegen_only or config.save_kernels or config.dump_passes
-                                   or config.dump_ptoas_passes or config.compile_profiling):
+        if config is not None and (
+            config.codegen_only
+            or config.save_kernels
+            or config.dump_passes
+            or config.dump_ptoas_passes
+            or config.compile_profiling
+        ):
             self._ensure_written()
             if config.codegen_only:
                 return None
@@ -91,9 +98,13 @@ class DistributedCompiledProgram(ProgramBase):
         from pypto.runtime import distributed_runner
 
         return distributed_runner.DistributedWorker(
-            [self, *extra_compiled], config, persistent=persistent,
-            reset_persistent_windows=reset_persistent_windows, callbacks=callbacks,
-            sub_worker_overrides=sub_worker_overrides, startup_timeout_s=startup_timeout_s,
+            [self, *extra_compiled],
+            config,
+            persistent=persistent,
+            reset_persistent_windows=reset_persistent_windows,
+            callbacks=callbacks,
+            sub_worker_overrides=sub_worker_overrides,
+            startup_timeout_s=startup_timeout_s,
         )
 
     @classmethod
@@ -116,7 +127,9 @@ class DistributedCompiledProgram(ProgramBase):
         """
         folder = Path(os.fspath(output_dir)).absolute()
         native, options = _artifact.read(folder, _artifact.DIST_META, platform, backend_type, distributed_config)
-        return cls(native, options, output_dir=folder)
+        loaded = cls(native, options, output_dir=folder)
+        loaded._loaded = True
+        return loaded
 
     # -------------------------------------------------------------------------------------------- sub-workers
 
@@ -131,6 +144,8 @@ class DistributedCompiledProgram(ProgramBase):
         return self._callables
 
     def _has_python_function(self, name: str) -> bool:
+        if self._loaded:
+            return False
         for program in (self._native.source, self._native.program):
             if program is not None and name in program.sub_workers:
                 function = program.sub_workers[name].host_function

@@ -40,7 +40,9 @@ class DistributedConfig:
             raise ValueError("DistributedConfig.device_ids must not be empty; give one device id per rank")
         for i in ids:
             if isinstance(i, bool) or not hasattr(i, "__index__"):
-                raise ValueError(f"DistributedConfig.device_ids must be non-negative device indices, got {i!r} in {ids}")
+                raise ValueError(
+                    f"DistributedConfig.device_ids must be non-negative device indices, got {i!r} in {ids}"
+                )
         ids = [int(i) for i in ids]
         if any(i < 0 for i in ids):
             raise ValueError(f"DistributedConfig.device_ids must be non-negative device indices, got {ids}")

@@ -161,8 +161,12 @@ class PassManager:
             after = stage
         arch = "a5" if default_backend_type() is BackendType.Ascend950 else "a2a3"
         compiled = _core.compile(
-            program, arch=arch, planner=planner.name, analyze_auto_scopes_for_deps=self._analyze,
-            double_buffer_c=bool(context and context.get_enable_pypto_l0c_double_buffer()), after=after,
+            program,
+            arch=arch,
+            planner=planner.name,
+            analyze_auto_scopes_for_deps=self._analyze,
+            double_buffer_c=bool(context and context.get_enable_pypto_l0c_double_buffer()),
+            after=after,
         )
         return compiled.program
 

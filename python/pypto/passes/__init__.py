@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+
 """Passes over programs, the context they run in, and the choice of matrix tiles."""
 
 from __future__ import annotations
@@ -50,10 +51,26 @@ flatten_tile_nd_to_2d = _pass.factory("flatten_tile_nd_to_2d")
 auto_tile_matmul_l0 = _pass.factory("auto_tile_matmul_l0")
 
 __all__ = [
-    "MemoryPlanner", "RuntimeKind", "runtime_kind_to_name", "runtime_kind_from_name", "PassContext",
-    "VerificationLevel", "VerificationMode", "DiagnosticPhase", "DiagnosticCheck", "DiagnosticCheckSet",
-    "Pass", "PassPipeline", "CallbackInstrument", "VerificationInstrument", "ReportInstrument",
-    "DiagnosticInstrument", "IRProperty", "IRPropertySet", "l0_tile_chooser", *_pass.FACTORIES,
+    "MemoryPlanner",
+    "RuntimeKind",
+    "runtime_kind_to_name",
+    "runtime_kind_from_name",
+    "PassContext",
+    "VerificationLevel",
+    "VerificationMode",
+    "DiagnosticPhase",
+    "DiagnosticCheck",
+    "DiagnosticCheckSet",
+    "Pass",
+    "PassPipeline",
+    "CallbackInstrument",
+    "VerificationInstrument",
+    "ReportInstrument",
+    "DiagnosticInstrument",
+    "IRProperty",
+    "IRPropertySet",
+    "l0_tile_chooser",
+    *_pass.FACTORIES,
 ]
 
 

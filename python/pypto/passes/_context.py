@@ -126,7 +126,7 @@ class DiagnosticCheckSet:
         return f"DiagnosticCheckSet({{{', '.join(c.name for c in self.to_list())}}})"
 
 
-def _named(enum: type[Any], variable: str, default: Any) -> Any:
+def _named(enum: Any, variable: str, default: Any) -> Any:
     text = _env.get(variable)
     if not text:
         return default

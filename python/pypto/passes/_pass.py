@@ -15,10 +15,21 @@ from pypto.passes._context import MemoryPlanner, PassContext, VerificationLevel,
 # Public factory -> name of our pass that does this work. Several factories are one stage here; the first of them that
 # runs does it, the others find nothing left to do.
 FACTORIES = (
-    "inline_functions", "unroll_loops", "ctrl_flow_transform", "convert_to_ssa", "simplify",
-    "normalize_stmt_structure", "flatten_call_expr", "outline_hierarchy_scopes", "outline_incore_scopes",
-    "outline_cluster_scopes", "convert_tensor_to_tile_ops", "optimize_orch_tensors", "lower_composite_ops",
-    "flatten_tile_nd_to_2d", "auto_tile_matmul_l0",
+    "inline_functions",
+    "unroll_loops",
+    "ctrl_flow_transform",
+    "convert_to_ssa",
+    "simplify",
+    "normalize_stmt_structure",
+    "flatten_call_expr",
+    "outline_hierarchy_scopes",
+    "outline_incore_scopes",
+    "outline_cluster_scopes",
+    "convert_tensor_to_tile_ops",
+    "optimize_orch_tensors",
+    "lower_composite_ops",
+    "flatten_tile_nd_to_2d",
+    "auto_tile_matmul_l0",
 )
 
 
@@ -66,7 +77,9 @@ class Pass:
         if program.arch != arch and not program.lowered:
             program = program.clone(arch)
         return _core.apply_pass(
-            self._name, program, planner=planner.name,
+            self._name,
+            program,
+            planner=planner.name,
             double_buffer_c=bool(context and context.get_enable_pypto_l0c_double_buffer()),
         )
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: F401  (imports under TYPE_CHECKING say what the lazy names are)
 """The import path of the compiled extension: types, errors, logging, and the modules built on it."""
 
 from __future__ import annotations
@@ -22,8 +23,15 @@ if TYPE_CHECKING:
 _SUBMODULES = ("passes", "ir", "backend", "codegen", "arith", "testing")
 
 __all__ = [
-    "DataType", "Error", "InternalError", "LogLevel", "set_log_level", "get_log_level", "_set_thread_log_level",
-    "_clear_thread_log_level", *_SUBMODULES,
+    "DataType",
+    "Error",
+    "InternalError",
+    "LogLevel",
+    "set_log_level",
+    "get_log_level",
+    "_set_thread_log_level",
+    "_clear_thread_log_level",
+    *_SUBMODULES,
 ]
 
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+
 """Running programs: configs, workers, resident tensors, reports."""
 
 from __future__ import annotations
@@ -23,16 +24,49 @@ if TYPE_CHECKING:
     from pypto.runtime.worker import ChipWorker, RegistrationHandle
 
 __all__ = [
-    "run", "benchmark", "compile_program", "execute_compiled", "execute_distributed_compiled", "configure_log",
-    "log_level", "ensure_pto_isa_root", "pto_isa_include_dir", "BenchmarkStats", "TraceInvocation", "TraceSpan",
-    "ChipWorker", "DeviceTensor", "StackedDeviceTensor", "DistributedWorker", "DistributedRunHandle",
-    "RegistrationHandle", "RunConfig", "RunResult", "ScalarSpec", "TensorSpec", "Worker",
-    "SimOptions", "explore", "last_report", "RunReport", "RankCounters",
+    "run",
+    "benchmark",
+    "compile_program",
+    "execute_compiled",
+    "execute_distributed_compiled",
+    "configure_log",
+    "log_level",
+    "ensure_pto_isa_root",
+    "pto_isa_include_dir",
+    "BenchmarkStats",
+    "TraceInvocation",
+    "TraceSpan",
+    "ChipWorker",
+    "DeviceTensor",
+    "StackedDeviceTensor",
+    "DistributedWorker",
+    "DistributedRunHandle",
+    "RegistrationHandle",
+    "RunConfig",
+    "RunResult",
+    "ScalarSpec",
+    "TensorSpec",
+    "Worker",
+    "SimOptions",
+    "explore",
+    "last_report",
+    "RunReport",
+    "RankCounters",
 ]
 
 _SUBMODULES = (
-    "runner", "device_runner", "distributed_runner", "golden_writer", "tensor_spec", "device_tensor", "worker",
-    "runtime_base", "log_config", "bench", "execute_artifact", "debug",
+    "runner",
+    "device_runner",
+    "distributed_runner",
+    "golden_writer",
+    "tensor_spec",
+    "device_tensor",
+    "worker",
+    "runtime_base",
+    "log_config",
+    "bench",
+    "execute_artifact",
+    "debug",
 )
 
 _NAMES = {

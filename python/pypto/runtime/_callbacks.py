@@ -12,10 +12,26 @@ from pypto.runtime import _dtypes
 
 # Names of element types of the device runtime -> str(DataType).
 CONTINUOUS_TYPES = {
-    "FLOAT32": "fp32", "FLOAT16": "fp16", "BFLOAT16": "bfloat16", "INT8": "int8", "INT16": "int16", "INT32": "int32",
-    "INT64": "int64", "UINT8": "uint8", "UINT16": "uint16", "UINT32": "uint32", "UINT64": "uint64", "BOOL": "bool",
-    "FLOAT8_E4M3FN": "fp8e4m3fn", "FLOAT8_E5M2": "fp8e5m2", "FLOAT8_E8M0": "fp8e8m0", "FLOAT4": "fp4",
-    "INT4": "int4", "UINT4": "uint4", "HF4": "hf4", "HF8": "hf8",
+    "FLOAT32": "fp32",
+    "FLOAT16": "fp16",
+    "BFLOAT16": "bfloat16",
+    "INT8": "int8",
+    "INT16": "int16",
+    "INT32": "int32",
+    "INT64": "int64",
+    "UINT8": "uint8",
+    "UINT16": "uint16",
+    "UINT32": "uint32",
+    "UINT64": "uint64",
+    "BOOL": "bool",
+    "FLOAT8_E4M3FN": "fp8e4m3fn",
+    "FLOAT8_E5M2": "fp8e5m2",
+    "FLOAT8_E8M0": "fp8e8m0",
+    "FLOAT4": "fp4",
+    "INT4": "int4",
+    "UINT4": "uint4",
+    "HF4": "hf4",
+    "HF8": "hf8",
 }
 
 
@@ -37,13 +53,13 @@ def tensor_from_continuous(value: Any) -> Any:
     name = getattr(kind, "name", kind)
     text = CONTINUOUS_TYPES.get(str(name).upper())
     if text is None:
-        raise TypeError(f"_tensor_from_continuous: unknown element type {name!r}; known: "
-                        f"{', '.join(CONTINUOUS_TYPES)}")
+        raise TypeError(f"_tensor_from_continuous: unknown element type {name!r}; known: {', '.join(CONTINUOUS_TYPES)}")
     address = getattr(value, "data", None)
     address = address() if callable(address) else address
     if not isinstance(address, int):
         raise TypeError(f"_tensor_from_continuous: {type(value).__name__} has no address in .data")
-    shape = list(value.shape() if callable(value.shape) else value.shape)
+    extents: Any = value.shape
+    shape = [int(n) for n in (extents() if callable(extents) else extents)]  # type: ignore[union-attr]
     return _core.array_view(address, _dtypes.by_text(text), shape, keep=value, torch=True)
 
 
@@ -57,7 +73,7 @@ def _as_torch(value: Any) -> Any:
     try:
         return torch.from_numpy(value)
     except TypeError:
-        return torch.utils.dlpack.from_dlpack(value) if hasattr(value, "__dlpack__") else value
+        return torch.from_dlpack(value) if hasattr(value, "__dlpack__") else value
 
 
 def merge(

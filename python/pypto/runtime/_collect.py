@@ -57,8 +57,15 @@ def _bytes_of(value: Any) -> bytes | None:
 
 
 def write(
-    target: Path, native_report: Any, dfx: Any, *, native: Any, entry: str | None, values: Sequence[Any],
-    before: list[bytes | None] | None, program: Any,
+    target: Path,
+    native_report: Any,
+    dfx: Any,
+    *,
+    native: Any,
+    entry: str | None,
+    values: Sequence[Any],
+    before: list[bytes | None] | None,
+    program: Any,
 ) -> None:
     """Write what `dfx` asks for."""
     report = _report.RunReport(native_report, program.platform)
@@ -79,23 +86,32 @@ def write(
 
 
 def _write_dispatch(
-    folder: Path, report: Any, tasks: list[dict[str, Any]], dfx: Any, native: Any, values: Sequence[Any],
-    before: list[bytes | None] | None, entry: str | None,
+    folder: Path,
+    report: Any,
+    tasks: list[dict[str, Any]],
+    dfx: Any,
+    native: Any,
+    values: Sequence[Any],
+    before: list[bytes | None] | None,
+    entry: str | None,
 ) -> None:
     kernels = {name: i for i, (name, _) in enumerate(native.kernels())}
     for t in tasks:
         kernels.setdefault(t["kernel"], len(kernels))
     if dfx.enable_dep_gen or dfx.enable_chip_swimlane:
-        (folder / "deps.json").write_text(json.dumps(_task_graph.graph(tasks, report.edges), indent=1),
-                                          encoding="utf-8")
+        (folder / "deps.json").write_text(
+            json.dumps(_task_graph.graph(tasks, report.edges), indent=1), encoding="utf-8"
+        )
         names = {str(i): name for name, i in kernels.items()} or {"0": native.entry or native.name}
         (folder / f"name_map_{folder.name}.json").write_text(
             json.dumps({"level": 2, "orchestrator_name": None, "callable_id_to_name": names}, indent=1),
-            encoding="utf-8")
+            encoding="utf-8",
+        )
     if dfx.enable_chip_swimlane:
         (folder / "chip_swimlane_records.json").write_text(
             json.dumps({"chip_swimlane_level": dfx.enable_chip_swimlane, "tasks": swimlane(tasks, kernels)}, indent=1),
-            encoding="utf-8")
+            encoding="utf-8",
+        )
     if dfx.enable_scope_stats:
         stats = folder / "scope_stats"
         stats.mkdir(exist_ok=True)
@@ -115,13 +131,21 @@ def swimlane(tasks: list[dict[str, Any]], kernels: dict[str, int]) -> list[dict[
         cores = t["cores"] or [0]
         kinds = t.get("core_type") or "aiv"
         for core in cores:
-            rows.append({
-                "task_id": int(t["id"]), "func_id": kernels.get(t["kernel"], 0), "core_id": int(core), "ring_id": 0,
-                "core_type": str(kinds), "kernel": t["kernel"],
-                "start_time_us": float(t["start_us"]), "end_time_us": float(t["end_us"]),
-                "duration_us": float(t["end_us"] - t["start_us"]),
-                "dispatch_time_us": float(t["start_us"]), "finish_time_us": float(t["end_us"]),
-            })
+            rows.append(
+                {
+                    "task_id": int(t["id"]),
+                    "func_id": kernels.get(t["kernel"], 0),
+                    "core_id": int(core),
+                    "ring_id": 0,
+                    "core_type": str(kinds),
+                    "kernel": t["kernel"],
+                    "start_time_us": float(t["start_us"]),
+                    "end_time_us": float(t["end_us"]),
+                    "duration_us": float(t["end_us"] - t["start_us"]),
+                    "dispatch_time_us": float(t["start_us"]),
+                    "finish_time_us": float(t["end_us"]),
+                }
+            )
     return rows
 
 
@@ -144,13 +168,19 @@ def _write_pmu(path: Path, tasks: list[dict[str, Any]], group: int) -> None:
         out.writerow(["task", "kernel", "core", "group", "start_us", "end_us", "busy_us"])
         for t in tasks:
             for core in t["cores"] or [0]:
-                out.writerow([t["id"], t["kernel"], core, group, t["start_us"], t["end_us"],
-                              t["end_us"] - t["start_us"]])
+                out.writerow(
+                    [t["id"], t["kernel"], core, group, t["start_us"], t["end_us"], t["end_us"] - t["start_us"]]
+                )
 
 
 def _write_args(
-    folder: Path, native: Any, values: Sequence[Any], before: list[bytes | None], entry: str | None,
-    tasks: list[dict[str, Any]], level: int,
+    folder: Path,
+    native: Any,
+    values: Sequence[Any],
+    before: list[bytes | None],
+    entry: str | None,
+    tasks: list[dict[str, Any]],
+    level: int,
 ) -> None:
     """Dump the arguments of the entry: inputs before the run, outputs after it."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -165,13 +195,23 @@ def _write_args(
         if info is None:
             return
         shape = list(info[2])
-        strides = [int(np.prod(shape[k + 1:])) for k in range(len(shape))]
-        rows.append({
-            "task_id": hex(int(tasks[0]["id"])) if tasks else "0x0", "name": params[i].name,
-            "role": names[params[i].direction.name], "stage": stage, "arg_index": i, "dtype": str(info[1]),
-            "shape": shape, "strides": strides, "start_offset": 0, "is_contiguous": True,
-            "bin_offset": len(blob), "bin_size": len(data),
-        })
+        strides = [int(np.prod(shape[k + 1 :])) for k in range(len(shape))]
+        rows.append(
+            {
+                "task_id": hex(int(tasks[0]["id"])) if tasks else "0x0",
+                "name": params[i].name,
+                "role": names[params[i].direction.name],
+                "stage": stage,
+                "arg_index": i,
+                "dtype": str(info[1]),
+                "shape": shape,
+                "strides": strides,
+                "start_offset": 0,
+                "is_contiguous": True,
+                "bin_offset": len(blob),
+                "bin_size": len(data),
+            }
+        )
         blob.extend(data)
 
     for i, p in enumerate(params):
@@ -182,8 +222,9 @@ def _write_args(
         if p.direction.name != "In":
             add(i, "after_completion", _bytes_of(values[i]) or b"")
     (folder / "args.bin").write_bytes(bytes(blob))
-    (folder / "args_dump.json").write_text(json.dumps({"bin_file": "args.bin", "args": rows}, indent=1),
-                                           encoding="utf-8")
+    (folder / "args_dump.json").write_text(
+        json.dumps({"bin_file": "args.bin", "args": rows}, indent=1), encoding="utf-8"
+    )
 
 
 def _marked(native: Any, entry: str | None) -> set[str]:

@@ -174,8 +174,13 @@ class _DfxOpts:
 
     def any(self) -> bool:
         """Return whether anything is collected."""
-        return bool(self.enable_chip_swimlane or self.enable_dump_args or self.enable_pmu or self.enable_dep_gen
-                    or self.enable_scope_stats)
+        return bool(
+            self.enable_chip_swimlane
+            or self.enable_dump_args
+            or self.enable_pmu
+            or self.enable_dep_gen
+            or self.enable_scope_stats
+        )
 
     @classmethod
     def from_run_config(cls, config: Any) -> _DfxOpts:

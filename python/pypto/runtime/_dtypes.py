@@ -139,7 +139,7 @@ def array_dtype(dtype: Any, use_torch: bool) -> Any:
         try:
             import ml_dtypes
 
-            return np.dtype(getattr(ml_dtypes, numpy_name))
+            return np.dtype(getattr(ml_dtypes, numpy_name or ""))
         except (ImportError, AttributeError):
             numpy_name = None
     return np.dtype(numpy_name or carriers[0])

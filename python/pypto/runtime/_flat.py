@@ -47,8 +47,10 @@ def in_parameter_order(args: Sequence[Any], view: Any) -> list[Any]:
         elif is_scalar_argument(value):
             scalars.append(value)
         else:
-            raise TypeError(f"Argument at position {i} must be torch.Tensor, DeviceTensor or ctypes scalar, "
-                            f"got {type(value).__name__} (NumPy and other CPU arrays are fine too)")
+            raise TypeError(
+                f"Argument at position {i} must be torch.Tensor, DeviceTensor or ctypes scalar, "
+                f"got {type(value).__name__} (NumPy and other CPU arrays are fine too)"
+            )
     wanted_tensors = [p.name for p in view._params if p.is_tensor]
     wanted_scalars = [p.name for p in view._params if not p.is_tensor]
     baked = [p for p in view._params if not p.is_tensor and p.baked is not None]

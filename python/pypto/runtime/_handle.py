@@ -56,8 +56,12 @@ class DistributedRunHandle:
             If `timeout` is negative, NaN or infinite.
         """
         if timeout is not None:
-            if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not math.isfinite(timeout) \
-                    or timeout < 0:
+            if (
+                isinstance(timeout, bool)
+                or not isinstance(timeout, (int, float))
+                or not math.isfinite(timeout)
+                or timeout < 0
+            ):
                 raise ValueError(f"timeout must be a finite number >= 0 or None, got {timeout!r}")
             if not self._event.wait(timeout):
                 raise TimeoutError(f"the dispatch has not ended after {timeout} s; it goes on")
@@ -89,6 +93,7 @@ class DispatchQueue:
         self._name = name
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._lock = threading.Lock()
+        self._execution = threading.Lock()  # held while a dispatch runs, on whatever thread
         self._pending: list[DistributedRunHandle] = []
         self._unasked: list[DistributedRunHandle] = []
         self._thread: threading.Thread | None = None
@@ -96,8 +101,10 @@ class DispatchQueue:
     def refuse_inside(self, op: str) -> None:
         """Raise if the caller is a callback of this queue: it would wait for itself."""
         if self._thread is not None and threading.current_thread() is self._thread:
-            raise RuntimeError(f"DistributedWorker.{op}() called from a callback of the same worker: the dispatch would "
-                               "wait for itself. Do it after the dispatch has ended.")
+            raise RuntimeError(
+                f"DistributedWorker.{op}() called from a callback of the same worker: the dispatch would "
+                "wait for itself. Do it after the dispatch has ended."
+            )
 
     def submit(self, work: Callable[[], Any], keep: Any, platform: str) -> DistributedRunHandle:
         """Queue `work`; first wait for the oldest dispatch if as many as allowed are in flight."""
@@ -108,7 +115,9 @@ class DispatchQueue:
                 self._pending = [h for h in self._pending if not h.done]
                 if len(self._pending) < IN_FLIGHT:
                     if self._thread is None:
-                        self._thread = threading.Thread(target=_serve, args=(self._queue,), name=self._name, daemon=True)
+                        self._thread = threading.Thread(
+                            target=_serve, args=(self._queue, self._execution), name=self._name, daemon=True
+                        )
                         self._thread.start()
                     self._pending.append(handle)
                     self._unasked = [h for h in self._unasked if not (h.done and (h._error is None or h._asked))]
@@ -118,9 +127,39 @@ class DispatchQueue:
                 oldest = self._pending[0]
             oldest._event.wait()
 
+    def run(self, work: Callable[[], Any], keep: Any, platform: str, own_thread: bool) -> DistributedRunHandle:
+        """Run `work` and wait for it: on the caller's thread if nothing is in flight and no Python callback is in it."""
+        if own_thread or not self._idle_then_hold():
+            handle = self.submit(work, keep, platform)
+            handle._asked = True
+            handle._event.wait()
+            return handle
+        handle = self._pending[-1]
+        try:
+            native, error = work(), None
+        except BaseException as failure:
+            native, error = None, failure
+        finally:
+            self._execution.release()
+        handle._platform = platform
+        handle._finish(native, error)
+        return handle
+
+    def _idle_then_hold(self) -> bool:
+        """If nothing is in flight, count one dispatch as in flight and hold the execution."""
+        with self._lock:
+            self._pending = [h for h in self._pending if not h._event.is_set()]
+            if self._pending:
+                return False
+            self._execution.acquire()
+            handle = DistributedRunHandle("")
+            handle._asked = True
+            self._pending.append(handle)
+            return True
+
     def drain(self) -> None:
         """Wait until nothing is in flight; called from a callback it does not wait."""
-        if self._thread is None or threading.current_thread() is self._thread:
+        if threading.current_thread() is self._thread:
             return
         for handle in list(self._pending):
             handle._event.wait()
@@ -143,15 +182,16 @@ class DispatchQueue:
             self._queue.put(None)
 
 
-def _serve(work_queue: Any) -> None:
+def _serve(work_queue: Any, execution: Any) -> None:
     while True:
         item = work_queue.get()
         if item is None:
             return
         work, handle = item
-        try:
-            native, error = work(), None
-        except BaseException as failure:
-            native, error = None, failure
+        with execution:
+            try:
+                native, error = work(), None
+            except BaseException as failure:
+                native, error = None, failure
         handle._finish(native, error)
         del item, work, handle, native, error

@@ -51,7 +51,7 @@ def _execute_on_device(
     runtime_name: str,
     platform: str,
     device_id: int,
-    dfx: _DfxOpts = _DfxOpts(),  # noqa: B008: frozen
+    dfx: _DfxOpts = _DfxOpts(),  # noqa: B008 (frozen)
     validate: bool = True,
     actual_out_dir: str | os.PathLike[str] | None = None,
     enable_sdma: bool = False,
@@ -81,8 +81,9 @@ def _execute_on_device(
         for name, tensor in results.items():
             torch.save(tensor, target / f"{name}.pt")
     if validate:
-        device_runner.validate_golden(results, expected, rtol=getattr(module, "RTOL", 1e-5),
-                                      atol=getattr(module, "ATOL", 1e-5))
+        device_runner.validate_golden(
+            results, expected, rtol=getattr(module, "RTOL", 1e-5), atol=getattr(module, "ATOL", 1e-5)
+        )
 
 
 def validate_persisted_outputs(
@@ -117,8 +118,10 @@ def validate_persisted_outputs(
         module = load_golden(folder / "golden.py")
         tensors = dict(module.generate_inputs({"name": "Default"}))
         expected = _expected(module, folder, tensors, list(results))
-    if rtol is None or atol is None:
-        module = module or (load_golden(folder / "golden.py") if (folder / "golden.py").exists() else None)
-        rtol = getattr(module, "RTOL", 1e-5) if rtol is None else rtol
-        atol = getattr(module, "ATOL", 1e-5) if atol is None else atol
-    device_runner.validate_golden(results, expected, rtol=rtol, atol=atol)
+    if module is None and (rtol is None or atol is None) and (folder / "golden.py").exists():
+        module = load_golden(folder / "golden.py")
+    tolerances = [
+        float(getattr(module, name, 1e-5)) if given is None else float(given)
+        for name, given in (("RTOL", rtol), ("ATOL", atol))
+    ]
+    device_runner.validate_golden(results, expected, rtol=tolerances[0], atol=tolerances[1])

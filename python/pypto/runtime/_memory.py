@@ -49,8 +49,9 @@ class DeviceMemory:
         with self._lock:
             size = self._size(ptr, op)
             if nbytes > size:
-                raise ValueError(f"{self._what}.{op}: {nbytes} bytes do not fit the allocation of {size} bytes "
-                                 f"at {ptr:#x}")
+                raise ValueError(
+                    f"{self._what}.{op}: {nbytes} bytes do not fit the allocation of {size} bytes at {ptr:#x}"
+                )
             return self._blocks[ptr][0]
 
     def copy_to(self, dst: int, src: int, nbytes: int) -> None:

@@ -127,8 +127,9 @@ class RunReport:
         """Write a Chrome/Perfetto trace of the run."""
         from pypto.runtime._timeline import trace_events
 
-        Path(path).write_text(json.dumps({"traceEvents": trace_events(self), "displayTimeUnit": "ns"}),
-                              encoding="utf-8")
+        Path(path).write_text(
+            json.dumps({"traceEvents": trace_events(self), "displayTimeUnit": "ns"}), encoding="utf-8"
+        )
 
     def save_task_graph(self, path: str | os.PathLike[str]) -> None:
         """Write the task graph: JSON, or `.dot` / `.svg` by the suffix of `path`."""
@@ -138,8 +139,10 @@ class RunReport:
 
     def __repr__(self) -> str:
         state = "ok" if self.ok else "failed"
-        lines = [f"RunReport({self.platform}, {self.world_size} rank(s), {state}, host {self.host_time_us:.1f} us, "
-                 f"device {self.device_time_us:.1f} us)"]
+        lines = [
+            f"RunReport({self.platform}, {self.world_size} rank(s), {state}, host {self.host_time_us:.1f} us, "
+            f"device {self.device_time_us:.1f} us)"
+        ]
         for r in self.ranks:
             busy = ", ".join(f"{k} {v}" for k, v in r.comm.items() if isinstance(v, (int, float)) and v)
             lines.append(f"  rank {r.rank}: {r.tasks} task(s), {len(r.kernels)} kernel(s){'; ' + busy if busy else ''}")

@@ -18,8 +18,11 @@ def _power_of_2(least: int) -> Callable[[int], bool]:
 _RULES: dict[str, tuple[Callable[[int], bool], str, str]] = {
     "ring_task_window": (_power_of_2(4), "a power of 2 >= 4 (task slots per ring)", "PTO2_RING_TASK_WINDOW"),
     "ring_heap": (_power_of_2(1024), "a power of 2 >= 1024 (bytes per ring)", "PTO2_RING_HEAP"),
-    "ring_dep_pool": (lambda v: 4 <= v <= 2**31 - 1, "between 4 and 2147483647 (entries per ring)",
-                      "PTO2_RING_DEP_POOL"),
+    "ring_dep_pool": (
+        lambda v: 4 <= v <= 2**31 - 1,
+        "between 4 and 2147483647 (entries per ring)",
+        "PTO2_RING_DEP_POOL",
+    ),
 }
 
 

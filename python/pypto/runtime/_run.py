@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One dispatch: from a config and a list of arguments to a report. Everything that runs a program comes through here."""
+"""One dispatch: from a config and a list of arguments to a report. Every run comes through here."""
 
 from __future__ import annotations
 
 import contextvars
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pypto import _core
+from pypto import _core, _env
 from pypto._platform import is_hardware, require_available, require_mpi, running_platform
-from pypto.runtime import _report, _rings, _sim
+from pypto.runtime import _dtypes, _report, _rings, _sim
 from pypto.runtime.device_tensor import DeviceTensor, StackedDeviceTensor
 from pypto.runtime.runtime_base import Allocation
 
@@ -18,7 +17,17 @@ from pypto.runtime.runtime_base import Allocation
 active_workers: contextvars.ContextVar[tuple[Any, ...]] = contextvars.ContextVar("pypto_active_workers", default=())
 
 _RING_NAMES = ("ring_task_window", "ring_heap", "ring_dep_pool")
-_RING_VARIABLES = ("PTO2_RING_TASK_WINDOW", "PTO2_RING_HEAP", "PTO2_RING_DEP_POOL", "PYPTO_SIM", "PYPTO_TRACE")
+# Variables that make a run different from the plain one.
+_VARIABLES = frozenset(
+    (
+        b"PTO2_RING_TASK_WINDOW",
+        b"PTO2_RING_HEAP",
+        b"PTO2_RING_DEP_POOL",
+        b"PYPTO_SIM",
+        b"PYPTO_TRACE",
+    )
+)
+_TRACE = frozenset((b"PYPTO_TRACE",))
 
 _plain_options: dict[tuple[int, ...], Any] = {}
 
@@ -31,11 +40,14 @@ def _smallest(sizes: Sequence[int]) -> int:
 def run_options(config: Any, device_ids: Sequence[int], dfx: Any = None, *, device_time: bool = False) -> Any:
     """Return the native options of a run; those of a run without any wish are made once."""
     ids = tuple(device_ids)
-    env = os.environ
-    plain = not device_time and not any(name in env for name in _RING_VARIABLES) and (dfx is None or not dfx.any())
+    plain = not device_time and not _env.any_set(_VARIABLES) and (dfx is None or not dfx.any())
     if plain and config is not None:
-        plain = (config.sim is None and config.ring_task_window is None and config.ring_heap is None
-                 and config.ring_dep_pool is None)
+        plain = (
+            config.sim is None
+            and config.ring_task_window is None
+            and config.ring_heap is None
+            and config.ring_dep_pool is None
+        )
     if plain:
         found = _plain_options.get(ids)
         if found is None:
@@ -45,12 +57,20 @@ def run_options(config: Any, device_ids: Sequence[int], dfx: Any = None, *, devi
         return found
     sim = _sim.effective(config.sim if config is not None else None)
     graph = dfx is not None and dfx.any()
-    timeline = bool(dfx is not None and dfx.enable_chip_swimlane) or sim.trace is not None or "PYPTO_TRACE" in env
+    timeline = bool(dfx is not None and dfx.enable_chip_swimlane) or sim.trace is not None or _env.any_set(_TRACE)
     options = _core.RunOptions(
-        device_ids=list(ids), schedule=sim.schedule, seed=sim.seed, replay=sim.replay or "", threads=sim.threads,
-        checks=sim.checks, step_limit=sim.step_limit or 0, collect=sim.collect, delay_remote=sim.delay_remote,
+        device_ids=list(ids),
+        schedule=sim.schedule,
+        seed=sim.seed,
+        replay=sim.replay or "",
+        threads=sim.threads,
+        checks=sim.checks,
+        step_limit=sim.step_limit or 0,
+        collect=sim.collect,
+        delay_remote=sim.delay_remote,
         device_time=sim.device_time or device_time or timeline,
-        want_task_graph=graph or timeline, want_timeline=timeline,
+        want_task_graph=graph or timeline,
+        want_timeline=timeline,
     )
     for name in _RING_NAMES:
         sizes = _rings.effective_ring(name, getattr(config, name) if config is not None else None)
@@ -58,8 +78,9 @@ def run_options(config: Any, device_ids: Sequence[int], dfx: Any = None, *, devi
     if sim.delay_remote and sim.schedule != "explore":
         import warnings
 
-        warnings.warn("W-DELAY-REMOTE: SimOptions.delay_remote has an effect only with schedule='explore'",
-                      stacklevel=4)
+        warnings.warn(
+            "W-DELAY-REMOTE: SimOptions.delay_remote has an effect only with schedule='explore'", stacklevel=4
+        )
     return options
 
 
@@ -107,8 +128,11 @@ def native_arguments(
             for shard in value.shards:
                 _device_arg(shard, view, i, worker)
             result[i] = _core.StackedArg(
-                [s.data_ptr for s in value.shards], _core.dtype_of(value.dtype), list(value.shape),
-                list(value.worker_ids), keep=value,
+                [s.data_ptr for s in value.shards],
+                _dtypes.data_type(value.dtype),
+                list(value.shape),
+                list(value.worker_ids),
+                keep=value,
             )
     return result
 
@@ -123,12 +147,20 @@ def _device_arg(tensor: DeviceTensor, view: Any, i: int, worker: Any) -> Any:
         )
     if not token.live or token.owner is not worker:
         state = "it was freed" if not token.live else "another worker owns it"
-        raise ValueError(f"{where}: {tensor!r} is not a live allocation owned by this {type(worker).__name__} ({state})")
+        raise ValueError(
+            f"{where}: {tensor!r} is not a live allocation owned by this {type(worker).__name__} ({state})"
+        )
     unwritten = token.unwritten
     if unwritten and i < len(view._params) and view._params[i].effective_direction.name != "In":
         token.unwritten = False
-    return _core.DeviceArg(tensor.data_ptr, _core.dtype_of(tensor.dtype), list(tensor.shape),
-                           rank=token.worker_id, keep=token, unwritten=unwritten)
+    return _core.DeviceArg(
+        tensor.data_ptr,
+        _dtypes.data_type(tensor.dtype),
+        list(tensor.shape),
+        rank=token.worker_id,
+        keep=token,
+        unwritten=unwritten,
+    )
 
 
 def refuse_outside_worker(where: str, value: Any) -> Exception:
@@ -188,23 +220,32 @@ def dispatch(
     dfx: Any = None,
     program: Any = None,
     trace: Any = None,
+    checked: bool = False,
 ) -> Any:
     """Run once; remember the report; write what was to be collected. Returns the native report."""
     collect = folder is not None and dfx is not None and dfx.any()
-    target = None
+    target: Any = None
     if collect:
         from pypto.runtime import _collect
 
         assert folder is not None
         target = _collect.prepare(folder())
     before = None
-    if collect and dfx.enable_dump_args:
+    if collect and dfx is not None and dfx.enable_dump_args:
         from pypto.runtime import _collect
 
         before = _collect.snapshot(native, values, entry)
     try:
-        report = _core.run(native, values, entry=entry, options=options, callbacks=callbacks, world=world,
-                           function=title)
+        report = _core.run(
+            native,
+            values,
+            entry=entry,
+            options=options,
+            callbacks=callbacks,
+            world=world,
+            function=title,
+            checked=checked,
+        )
     except BaseException as error:
         failed = getattr(error, "report", None)
         if failed is not None:
@@ -216,7 +257,7 @@ def dispatch(
         from pypto.runtime import _collect
 
         _collect.write(target, report, dfx, native=native, entry=entry, values=values, before=before, program=program)
-    where = trace or os.environ.get("PYPTO_TRACE")
+    where = trace or (_env.get("PYPTO_TRACE") if _env.any_set(_TRACE) else None)
     if where:
         from pypto.runtime import _timeline
 
@@ -237,8 +278,18 @@ def current_worker(platform: str, device_id: int | None, runtime: str) -> Any:
 
 
 def run_single(
-    program: Any, entry: str | None, values: Sequence[Any], *, platform: str, device_id: int, config: Any = None,
-    dfx: Any = None, worker: Any = None, title: str | None = None, view: Any = None, device_time: bool = False,
+    program: Any,
+    entry: str | None,
+    values: Sequence[Any],
+    *,
+    platform: str,
+    device_id: int,
+    config: Any = None,
+    dfx: Any = None,
+    worker: Any = None,
+    title: str | None = None,
+    view: Any = None,
+    device_time: bool = False,
 ) -> Any:
     """Run a single-device program once on `worker`, or on a device that lives for this call."""
     native = program._native_for(platform)
@@ -248,8 +299,16 @@ def run_single(
         dfx = _dfx(config)
     options = run_options(config, (device_id,), dfx, device_time=device_time)
     return dispatch(
-        native, args, platform=platform, options=options, entry=entry, title=title,
-        folder=lambda: program.output_dir, dfx=dfx, program=program, trace=_trace_of(config),
+        native,
+        args,
+        platform=platform,
+        options=options,
+        entry=entry,
+        title=title,
+        folder=lambda: program.output_dir,
+        dfx=dfx,
+        program=program,
+        trace=_trace_of(config),
     )
 
 
@@ -279,5 +338,13 @@ def call_single(program: Any, entry: str | None, values: list[Any], config: Any,
         folder = program.output_dir if entry is None else program.output_dir / "next_levels" / entry
         replaced(folder, values, platform=platform, device_id=device_id, dfx=dfx)
         return
-    run_single(program, entry, values, platform=platform, device_id=device_id, config=config, title=title,
-               view=program if entry is None else program[entry])
+    run_single(
+        program,
+        entry,
+        values,
+        platform=platform,
+        device_id=device_id,
+        config=config,
+        title=title,
+        view=program if entry is None else program[entry],
+    )

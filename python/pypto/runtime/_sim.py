@@ -89,8 +89,9 @@ def from_environment() -> SimOptions:
     for part in text.split(","):
         key, equals, value = part.strip().partition("=")
         if not equals or key not in known:
-            raise ValueError(f"PYPTO_SIM: cannot read {part.strip()!r}; expected key=value with a key of "
-                             f"{', '.join(known)}")
+            raise ValueError(
+                f"PYPTO_SIM: cannot read {part.strip()!r}; expected key=value with a key of {', '.join(known)}"
+            )
         try:
             changes[key] = _parse(key, value)
         except ValueError as error:
@@ -129,5 +130,7 @@ def check_for_platform(sim: SimOptions | None, platform: str) -> None:
 
     if is_hardware(platform) and sim is not None and sim != SimOptions():
         changed = [f.name for f in fields(sim) if getattr(sim, f.name) != f.default]
-        raise ValueError(f"RunConfig.sim: {', '.join(changed)} has no meaning on platform {platform!r}; "
-                         f"run on {platform + 'sim'!r} or leave sim unset")
+        raise ValueError(
+            f"RunConfig.sim: {', '.join(changed)} has no meaning on platform {platform!r}; "
+            f"run on {platform + 'sim'!r} or leave sim unset"
+        )

@@ -19,17 +19,41 @@ def graph(tasks: list[dict[str, Any]], edges: list[dict[str, Any]]) -> dict[str,
         args = []
         for a in t.get("args", ()):
             tensors.setdefault(a["root"])
-            args.append({"name": a["name"], "direction": a["direction"], "tensor": a["root"],
-                         "begin": a["begin"], "end": a["end"]})
-        rows.append({"id": str(t["id"]), "kernel": t["kernel"], "core_type": t.get("core_type"), "rank": t["rank"],
-                     "dispatch": t["dispatch"], "file": t.get("file"), "line": t.get("line"), "args": args})
+            args.append(
+                {
+                    "name": a["name"],
+                    "direction": a["direction"],
+                    "tensor": a["root"],
+                    "begin": a["begin"],
+                    "end": a["end"],
+                }
+            )
+        rows.append(
+            {
+                "id": str(t["id"]),
+                "kernel": t["kernel"],
+                "core_type": t.get("core_type"),
+                "rank": t["rank"],
+                "dispatch": t["dispatch"],
+                "file": t.get("file"),
+                "line": t.get("line"),
+                "args": args,
+            }
+        )
     return {
         "tasks": rows,
         "tensors": [{"id": str(i), "name": name} for i, name in enumerate(tensors)],
         "edges": [
-            {"pred": str(e["pred"]), "succ": str(e["succ"]), "arg": e.get("arg", -1), "source": e.get("reason", ""),
-             "reason": e.get("reason", ""), "flags": 0}
-            for e in edges if e["pred"] in known and e["succ"] in known
+            {
+                "pred": str(e["pred"]),
+                "succ": str(e["succ"]),
+                "arg": e.get("arg", -1),
+                "source": e.get("reason", ""),
+                "reason": e.get("reason", ""),
+                "flags": 0,
+            }
+            for e in edges
+            if e["pred"] in known and e["succ"] in known
         ],
     }
 
@@ -64,19 +88,25 @@ def svg(tasks: list[dict[str, Any]], edges: list[dict[str, Any]]) -> str:
         place[t["id"]] = (20 + row * 190, 20 + depth * 80)
     width = 40 + 190 * max(columns.values(), default=1)
     height = 60 + 80 * (max(columns, default=0) + 1)
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
-           'font-size="11">']
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
+        'font-size="11">'
+    ]
     for e in edges:
         if e["pred"] in place and e["succ"] in place:
             (x1, y1), (x2, y2) = place[e["pred"]], place[e["succ"]]
             reason = html.escape(str(e.get("reason", "")))
-            out.append(f'<line x1="{x1 + 80}" y1="{y1 + 40}" x2="{x2 + 80}" y2="{y2}" stroke="gray">'
-                       f"<title>{reason}</title></line>")
+            out.append(
+                f'<line x1="{x1 + 80}" y1="{y1 + 40}" x2="{x2 + 80}" y2="{y2}" stroke="gray">'
+                f"<title>{reason}</title></line>"
+            )
     for t in tasks:
         x, y = place[t["id"]]
-        out.append(f'<rect x="{x}" y="{y}" width="160" height="40" fill="#eef" stroke="#447"/>'
-                   f'<text x="{x + 6}" y="{y + 16}">{html.escape(str(t["kernel"]))}</text>'
-                   f'<text x="{x + 6}" y="{y + 32}">rank {t["rank"]}, task {t["id"]}</text>')
+        out.append(
+            f'<rect x="{x}" y="{y}" width="160" height="40" fill="#eef" stroke="#447"/>'
+            f'<text x="{x + 6}" y="{y + 16}">{html.escape(str(t["kernel"]))}</text>'
+            f'<text x="{x + 6}" y="{y + 32}">rank {t["rank"]}, task {t["id"]}</text>'
+        )
     return "\n".join([*out, "</svg>"]) + "\n"
 
 

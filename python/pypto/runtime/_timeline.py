@@ -23,20 +23,35 @@ def trace_events(report: Any, offset_us: float = 0.0) -> list[dict[str, Any]]:
     names: list[dict[str, Any]] = []
     by_id: dict[Any, dict[str, Any]] = {}
     for rank in range(report.world_size):
-        names.append({"ph": "M", "name": "process_name", "pid": rank, "tid": 0, "ts": 0,
-                      "args": {"name": f"rank {rank}"}})
+        names.append(
+            {"ph": "M", "name": "process_name", "pid": rank, "tid": 0, "ts": 0, "args": {"name": f"rank {rank}"}}
+        )
     for t in report.tasks:
         kind = "AIC" if str(t.get("core_type", "")).lower().startswith(("aic", "cube", "mix")) else "AIV"
         for core in t["cores"] or [0]:
             lane = (t["rank"], f"{kind} {core}")
             if lane not in lanes:
                 lanes[lane] = len(lanes) + 1
-                names.append({"ph": "M", "name": "thread_name", "pid": t["rank"], "tid": lanes[lane], "ts": 0,
-                              "args": {"name": lane[1]}})
-            event = {"ph": "X", "name": t["kernel"], "cat": "task", "pid": t["rank"], "tid": lanes[lane],
-                     "ts": float(t["start_us"]) + offset_us,
-                     "dur": max(0.0, float(t["end_us"]) - float(t["start_us"])),
-                     "args": {"task": t["id"], "kernel": t["kernel"], "file": t.get("file"), "line": t.get("line")}}
+                names.append(
+                    {
+                        "ph": "M",
+                        "name": "thread_name",
+                        "pid": t["rank"],
+                        "tid": lanes[lane],
+                        "ts": 0,
+                        "args": {"name": lane[1]},
+                    }
+                )
+            event = {
+                "ph": "X",
+                "name": t["kernel"],
+                "cat": "task",
+                "pid": t["rank"],
+                "tid": lanes[lane],
+                "ts": float(t["start_us"]) + offset_us,
+                "dur": max(0.0, float(t["end_us"]) - float(t["start_us"])),
+                "args": {"task": t["id"], "kernel": t["kernel"], "file": t.get("file"), "line": t.get("line")},
+            }
             events.append(event)
             by_id.setdefault(t["id"], event)
     for number, e in enumerate(report.edges):

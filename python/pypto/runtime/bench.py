@@ -168,8 +168,10 @@ class BenchmarkStats:
                     values.append((max(s.ts + s.dur for s in spans) - min(s.ts for s in spans)) / 1e3 if spans else 0.0)
                 result[pid] = values
             return result
-        return {pid: [sum(self._values(metric, inv) for inv in d.get(pid, [])) for d in self.rounds_dispatches]
-                for pid in ranks}
+        return {
+            pid: [sum(self._values(metric, inv) for inv in d.get(pid, [])) for d in self.rounds_dispatches]
+            for pid in ranks
+        }
 
     def per_dispatch(self, metric: str = "device") -> dict[tuple[int, int], list[float]]:
         """Return for each `(rank, slot)` one value per round; slot = index of the dispatch in its rank's round."""
@@ -202,8 +204,7 @@ class BenchmarkStats:
         print(self.format_tree(launch, us=us), file=file)
 
     def _chosen(self, pid: int | None, slot: int | None) -> dict[tuple[int, int], list[TraceInvocation]]:
-        return {k: g for k, g in self.dispatch_groups().items()
-                if pid in (None, k[0]) and slot in (None, k[1])}
+        return {k: g for k, g in self.dispatch_groups().items() if pid in (None, k[0]) and slot in (None, k[1])}
 
     def mean_invocation(self, *, pid: int | None = None, slot: int | None = None) -> TraceInvocation | None:
         """Return a dispatch whose spans have the mean times of the chosen ones."""
@@ -213,9 +214,19 @@ class BenchmarkStats:
         spans = []
         for span in group[0].spans:
             same = [s for inv in group for s in inv.spans if s.name == span.name]
-            spans.append(TraceSpan(span.pid, span.tid, 0, span.hid, span.depth, span.name,
-                                   statistics.fmean(s.ts for s in same), statistics.fmean(s.dur for s in same),
-                                   span.attrs))
+            spans.append(
+                TraceSpan(
+                    span.pid,
+                    span.tid,
+                    0,
+                    span.hid,
+                    span.depth,
+                    span.name,
+                    statistics.fmean(s.ts for s in same),
+                    statistics.fmean(s.dur for s in same),
+                    span.attrs,
+                )
+            )
         return TraceInvocation(group[0].pid, 0, group[0].hid, spans)
 
     def format_mean_tree(
@@ -232,7 +243,9 @@ class BenchmarkStats:
                     around = f"[{min(values):.3f}, {max(values):.3f}]"
                 else:
                     around = f"± {statistics.stdev(values) if len(values) > 1 else 0.0:.3f}"
-                lines.append(f"{'  ' * (span.depth + 1)}{span.name:<24} {statistics.fmean(values):12.3f} {unit} {around}")
+                lines.append(
+                    f"{'  ' * (span.depth + 1)}{span.name:<24} {statistics.fmean(values):12.3f} {unit} {around}"
+                )
         return "\n".join(lines)
 
     def print_mean_tree(self, *, file: IO[str] | None = None, **kwargs: Any) -> None:
@@ -243,11 +256,18 @@ class BenchmarkStats:
         def line(name: str, values: list[float]) -> str:
             if not values:
                 return f"  {name}: no samples"
-            return (f"  {name}: min {min(values):.2f}  median {statistics.median(values):.2f}  "
-                    f"mean {statistics.fmean(values):.2f}  max {max(values):.2f} us")
+            return (
+                f"  {name}: min {min(values):.2f}  median {statistics.median(values):.2f}  "
+                f"mean {statistics.fmean(values):.2f}  max {max(values):.2f} us"
+            )
 
-        return "\n".join([f"BenchmarkStats: {self.rounds} rounds after {self.warmup} warm-up",
-                          line("device", self.device_wall_us), line("host  ", self.host_wall_us)])
+        return "\n".join(
+            [
+                f"BenchmarkStats: {self.rounds} rounds after {self.warmup} warm-up",
+                line("device", self.device_wall_us),
+                line("host  ", self.host_wall_us),
+            ]
+        )
 
 
 def _summary(name: str, source: str) -> property:
@@ -297,10 +317,10 @@ def _parse_stats_from_strace(text: str, *, rounds: int, warmup: int, distributed
     groups: dict[int, list[dict[str, Any]]] = {}
     for line in text.splitlines():
         if line.startswith(_RECORD):
-            record = json.loads(line[len(_RECORD):])
+            record = json.loads(line[len(_RECORD) :])
             groups.setdefault(record["call"], []).append(record)
     ordered = [groups[k] for k in sorted(groups)]
-    return _stats(ordered[warmup:warmup + rounds], rounds, warmup)
+    return _stats(ordered[warmup : warmup + rounds], rounds, warmup)
 
 
 def _stats(calls: list[list[dict[str, Any]]], rounds: int, warmup: int) -> BenchmarkStats:
@@ -310,11 +330,23 @@ def _stats(calls: list[list[dict[str, Any]]], rounds: int, warmup: int) -> Bench
         dispatches: dict[int, list[TraceInvocation]] = {}
         for r in records:
             pid = r["rank"]
-            spans = [TraceSpan(pid, 0, number, r["index"], 0, "host", r["host_ts"], r["host_ns"],
-                               {"program": r["program"]})]
+            spans = [
+                TraceSpan(pid, 0, number, r["index"], 0, "host", r["host_ts"], r["host_ns"], {"program": r["program"]})
+            ]
             for depth, name in ((1, "device"), (2, "effective")):
-                spans.append(TraceSpan(pid, 0, number, r["index"], depth, name, r["device_ts"], r[f"{name}_ns"],
-                                       {"device": True, "program": r["program"]}))
+                spans.append(
+                    TraceSpan(
+                        pid,
+                        0,
+                        number,
+                        r["index"],
+                        depth,
+                        name,
+                        r["device_ts"],
+                        r[f"{name}_ns"],
+                        {"device": True, "program": r["program"]},
+                    )
+                )
             inv = TraceInvocation(pid, number, r["index"], spans)
             number += 1
             dispatches.setdefault(pid, []).append(inv)
@@ -345,11 +377,19 @@ def _records(report: Any, call: int, title: str, begin_ns: int, end_ns: int) -> 
         wall = (total.get(d["rank"]) or report.device_time_us) / share[d["rank"]]
         wall = max(wall, effective, 1e-3)
         effective = min(effective, wall) if effective > 0 else wall
-        rows.append({
-            "call": call, "rank": d["rank"], "index": d["index"], "program": d["program"], "host_ts": begin_ns,
-            "host_ns": end_ns - begin_ns, "device_ts": begin * 1e3, "device_ns": wall * 1e3,
-            "effective_ns": effective * 1e3,
-        })
+        rows.append(
+            {
+                "call": call,
+                "rank": d["rank"],
+                "index": d["index"],
+                "program": d["program"],
+                "host_ts": begin_ns,
+                "host_ns": end_ns - begin_ns,
+                "device_ts": begin * 1e3,
+                "device_ns": wall * 1e3,
+                "effective_ns": effective * 1e3,
+            }
+        )
     return rows
 
 
@@ -398,15 +438,24 @@ def benchmark(
     if config is not None and (platform is not None or device_id is not None):
         raise ValueError("benchmark: give config, or platform and device_id, not both")
     if distributed and (platform is not None or device_id is not None):
-        raise ValueError("benchmark: platform and device_id are for single-device programs; a distributed program runs "
-                         "where it was compiled for")
+        raise ValueError(
+            "benchmark: platform and device_id are for single-device programs; a distributed program runs "
+            "where it was compiled for"
+        )
     if not distributed and (persistent or reset_persistent_windows is not None):
         raise ValueError("benchmark: persistent and reset_persistent_windows are for distributed programs")
     calls: list[list[dict[str, Any]]] = []
     with contextlib.ExitStack() as stack:
-        run = _distributed_runner(stack, compiled, args, config, persistent, reset_persistent_windows) if distributed \
-            else _single_runner(stack, compiled, args, config or RunConfig(
-                platform=platform or compiled.platform, device_id=device_id or 0))
+        run = (
+            _distributed_runner(stack, compiled, args, config, persistent, reset_persistent_windows)
+            if distributed
+            else _single_runner(
+                stack,
+                compiled,
+                args,
+                config or RunConfig(platform=platform or compiled.platform, device_id=device_id or 0),
+            )
+        )
         for number in range(warmup + rounds):
             _Counter.calls += 1
             begin = time.perf_counter_ns()
@@ -424,16 +473,20 @@ def _single_runner(stack: contextlib.ExitStack, compiled: Any, args: Sequence[An
     from pypto.runtime import _run
     from pypto.runtime.worker import ChipWorker
 
-    worker = stack.enter_context(contextlib.closing(ChipWorker(
-        config, runtime=compiled.runtime_name, enable_sdma=bool(compiled._native.uses_sdma()))))
+    worker = stack.enter_context(
+        contextlib.closing(
+            ChipWorker(config, runtime=compiled.runtime_name, enable_sdma=bool(compiled._native.uses_sdma()))
+        )
+    )
     worker.register(_on_platform(compiled, config.platform))
     owner = getattr(compiled, "_owner", compiled)
     native = owner._native_for(config.platform)
     options = _run.run_options(config, (config.device_id,), _GRAPH, device_time=True)
     values, _ = compiled._bind(tuple(args), {})
     values = _run.native_arguments(values, compiled, worker, _run.refuse_outside_worker)
-    return lambda: _run.dispatch(native, values, platform=config.platform, options=options,
-                                 entry=compiled._entry_name, title=compiled._title)
+    return lambda: _run.dispatch(
+        native, values, platform=config.platform, options=options, entry=compiled._entry_name, title=compiled._title
+    )
 
 
 class _OnPlatform:
@@ -459,7 +512,7 @@ def _distributed_runner(
     options = _run.run_options(config, worker.device_ids, _GRAPH, device_time=True)
 
     def run() -> Any:
-        handle = worker._submit(compiled, tuple(args), config, "run", options=options)
+        handle = worker._submit(compiled, tuple(args), config, "run", options=options, wait=True)
         handle.result()
         return handle._native
 

@@ -47,8 +47,18 @@ def run_callable(
     view = owner if entry is None else owner[entry]
     values = _flat.in_parameter_order(args, view)
     worker = _run.current_worker(platform, device_id, owner.runtime_name)
-    _run.run_single(owner, entry, values, platform=platform, device_id=device_id, config=config, dfx=dfx,
-                    worker=worker, title=view._title, view=view)
+    _run.run_single(
+        owner,
+        entry,
+        values,
+        platform=platform,
+        device_id=device_id,
+        config=config,
+        dfx=dfx,
+        worker=worker,
+        title=view._title,
+        view=view,
+    )
 
 
 def execute_on_device(
@@ -76,8 +86,13 @@ def execute_on_device(
     check_platform(platform)
     if level != 2:
         raise ValueError(f"execute_on_device runs one device (level=2), got level={level}")
-    dfx = _DfxOpts(swimlane_level(enable_chip_swimlane), int(enable_dump_args), int(enable_pmu), bool(enable_dep_gen),
-                   bool(enable_scope_stats))
+    dfx = _DfxOpts(
+        swimlane_level(enable_chip_swimlane),
+        int(enable_dump_args),
+        int(enable_pmu),
+        bool(enable_dep_gen),
+        bool(enable_scope_stats),
+    )
     if dfx.any() and output_prefix is None:
         raise ValueError("execute_on_device: collection flags need output_prefix=, where the files go")
     with _collect.redirect(output_prefix):
@@ -140,8 +155,10 @@ def validate_golden(
             raise AssertionError(f"Output '{name}' is missing; there are {sorted(outputs)}")
         actual, expected = _numbers(outputs[name]), _numbers(expected_array)
         if actual.shape != expected.shape:
-            raise AssertionError(f"Output '{name}' does not match golden. Shapes differ: got {list(actual.shape)}, "
-                                 f"expected {list(expected.shape)}")
+            raise AssertionError(
+                f"Output '{name}' does not match golden. Shapes differ: got {list(actual.shape)}, "
+                f"expected {list(expected.shape)}"
+            )
         a = actual.astype(np.float64) if actual.dtype.kind != "c" else actual
         b = expected.astype(np.float64) if expected.dtype.kind != "c" else expected
         if actual.dtype.kind in "iu" and expected.dtype.kind in "iu" and (rtol, atol) == (0, 0):
@@ -153,8 +170,11 @@ def validate_golden(
         count = int(np.count_nonzero(wrong))
         if count == 0:
             continue
-        lines = [f"Output '{name}' does not match golden.", f"Mismatched elements: {count}/{wrong.size}",
-                 f"rtol={rtol}, atol={atol}"]
+        lines = [
+            f"Output '{name}' does not match golden.",
+            f"Mismatched elements: {count}/{wrong.size}",
+            f"rtol={rtol}, atol={atol}",
+        ]
         for position in np.argwhere(wrong)[:_SHOWN]:
             index = tuple(int(i) for i in position)
             lines.append(f"  [{', '.join(map(str, index))}] actual={actual[index]!s} expected={expected[index]!s}")

@@ -123,11 +123,14 @@ class StackedDeviceTensor:
             if not isinstance(shard, DeviceTensor):
                 raise TypeError(f"StackedDeviceTensor shard {i} must be a DeviceTensor, got {type(shard).__name__}")
             if shard.shape != full[1:]:
-                raise ValueError(f"StackedDeviceTensor shard {i} must have shape {list(full[1:])}, "
-                                 f"got {list(shard.shape)}")
+                raise ValueError(
+                    f"StackedDeviceTensor shard {i} must have shape {list(full[1:])}, got {list(shard.shape)}"
+                )
             if _dtypes.data_type(shard.dtype) != _dtypes.data_type(shards[0].dtype):
-                raise ValueError(f"StackedDeviceTensor shards must have one dtype: shard 0 is {shards[0].dtype}, "
-                                 f"shard {i} is {shard.dtype}")
+                raise ValueError(
+                    f"StackedDeviceTensor shards must have one dtype: shard 0 is {shards[0].dtype}, "
+                    f"shard {i} is {shard.dtype}"
+                )
         put = super().__setattr__
         put("_shards", shards)
         put("_full_shape", full)
@@ -178,23 +181,32 @@ class StackedDeviceTensor:
         if len(dots) > 1:
             raise IndexError("StackedDeviceTensor: an index can only have one ellipsis")
         if len(rest) - len(dots) > rank - 1:
-            raise IndexError(f"StackedDeviceTensor: too many indices: {len(rest) - len(dots) + 1} for shape "
-                             f"{list(self._full_shape)}")
+            raise IndexError(
+                f"StackedDeviceTensor: too many indices: {len(rest) - len(dots) + 1} for shape {list(self._full_shape)}"
+            )
         if dots:
             fill = [slice(None)] * (rank - len(rest))
-            rest[dots[0]:dots[0] + 1] = fill
+            rest[dots[0] : dots[0] + 1] = fill
         for axis, part in enumerate(rest, start=1):
             extent = self._full_shape[axis]
-            whole = isinstance(part, slice) and part.step in (None, 1) and part.start in (None, 0) \
+            whole = (
+                isinstance(part, slice)
+                and part.step in (None, 1)
+                and part.start in (None, 0)
                 and part.stop in (None, extent)
+            )
             if not whole:
-                raise ValueError(f"StackedDeviceTensor: axis {axis} must be taken whole (`:` or `0:{extent}`), "
-                                 f"got {part!r}; a row cannot be cut")
+                raise ValueError(
+                    f"StackedDeviceTensor: axis {axis} must be taken whole (`:` or `0:{extent}`), "
+                    f"got {part!r}; a row cannot be cut"
+                )
         return self._shards[int(row)]
 
     def __repr__(self) -> str:
-        return (f"StackedDeviceTensor(shape={list(self._full_shape)}, dtype={self.dtype}, "
-                f"worker_ids={list(self._worker_ids)})")
+        return (
+            f"StackedDeviceTensor(shape={list(self._full_shape)}, dtype={self.dtype}, "
+            f"worker_ids={list(self._worker_ids)})"
+        )
 
 
 def elements(shape: Sequence[int]) -> int:

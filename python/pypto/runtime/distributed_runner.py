@@ -17,7 +17,10 @@ from pypto.runtime.device_tensor import DeviceTensor, StackedDeviceTensor
 from pypto.runtime.runtime_base import Registration, RegistrationHandle, Worker
 
 __all__ = [
-    "DistributedWorker", "DistributedRunHandle", "execute_distributed", "execute_distributed_compiled",
+    "DistributedWorker",
+    "DistributedRunHandle",
+    "execute_distributed",
+    "execute_distributed_compiled",
     "_tensor_from_continuous",
 ]
 
@@ -32,8 +35,15 @@ def execute_distributed(compiled: Any, args: Sequence[Any], config: Any = None) 
     dfx = None if config is None else _run._dfx(config)
     options = _run.run_options(config, compiled.distributed_config.device_ids, dfx)
     _run.dispatch(
-        compiled._native_for(platform), values, platform=platform, options=options, title=compiled._title,
-        callbacks=callbacks[compiled], folder=lambda: compiled.output_dir, dfx=dfx, program=compiled,
+        compiled._native_for(platform),
+        values,
+        platform=platform,
+        options=options,
+        title=compiled._title,
+        callbacks=callbacks[compiled],
+        folder=lambda: compiled.output_dir,
+        dfx=dfx,
+        program=compiled,
         trace=_run._trace_of(config),
     )
 
@@ -49,9 +59,7 @@ def execute_distributed_compiled(
     """Load the directory of a distributed program and run it once; returns what the call returns."""
     from pypto.ir.distributed_compiled_program import DistributedCompiledProgram
 
-    compiled = DistributedCompiledProgram.from_dir(
-        output_dir, platform=platform, distributed_config=distributed_config
-    )
+    compiled = DistributedCompiledProgram.from_dir(output_dir, platform=platform, distributed_config=distributed_config)
     return compiled(*args, config=config)
 
 
@@ -117,8 +125,10 @@ class DistributedWorker(Worker):
         programs = _program_list(compiled)
         _check_same(programs)
         if reset_persistent_windows and not persistent:
-            raise ValueError("reset_persistent_windows=True needs persistent=True; without it every dispatch starts with "
-                             "zero windows anyway")
+            raise ValueError(
+                "reset_persistent_windows=True needs persistent=True; without it every dispatch starts with "
+                "zero windows anyway"
+            )
         _check_timeout(startup_timeout_s)
         first = programs[0]
         self._programs = programs
@@ -176,8 +186,10 @@ class DistributedWorker(Worker):
 
     def _alive(self, op: str) -> None:
         if os.getpid() != self._pid:
-            raise RuntimeError(f"DistributedWorker.{op}() called in process {os.getpid()}, but process {self._pid} made "
-                               "the worker; a forked child makes its own")
+            raise RuntimeError(
+                f"DistributedWorker.{op}() called in process {os.getpid()}, but process {self._pid} made "
+                "the worker; a forked child makes its own"
+            )
         if self._closed:
             raise RuntimeError(f"DistributedWorker.{op}() called after close()")
 
@@ -188,30 +200,35 @@ class DistributedWorker(Worker):
         self._alive("run")
         if len(self._programs) > 1:
             names = ", ".join(repr(p.name) for p in self._programs)
-            raise TypeError(f"calling a worker that holds several programs is ambiguous ({names}); "
-                            "use rt.run(compiled, ...)")
-        self._submit(self._programs[0], args, config, "run").result()
+            raise TypeError(
+                f"calling a worker that holds several programs is ambiguous ({names}); use rt.run(compiled, ...)"
+            )
+        self._submit(self._programs[0], args, config, "run", wait=True).result()
 
     def run(self, compiled: Any, *args: Any, config: Any = None) -> None:
         """Dispatch `compiled` and wait."""
-        self._submit(compiled, args, config, "run").result()
+        self._submit(compiled, args, config, "run", wait=True).result()
 
     def submit(self, compiled: Any, *args: Any, config: Any = None) -> DistributedRunHandle:
         """Queue a dispatch and return at once; with two in flight, the oldest is waited for first."""
         return self._submit(compiled, args, config, "submit")
 
     def _submit(
-        self, compiled: Any, args: tuple[Any, ...], config: Any, op: str, *, options: Any = None
+        self, compiled: Any, args: tuple[Any, ...], config: Any, op: str, *, options: Any = None, wait: bool = False
     ) -> DistributedRunHandle:
         self._alive(op)
         if not any(p is compiled for p in self._programs):
             names = ", ".join(repr(p.name) for p in self._programs)
-            raise ValueError(f"DistributedWorker.{op}(): {getattr(compiled, 'name', compiled)!r} is not one of the "
-                             f"programs registered when this worker was constructed ({names}); "
-                             "pass it to prepare(extra_compiled=[...])")
+            raise ValueError(
+                f"DistributedWorker.{op}(): {getattr(compiled, 'name', compiled)!r} is not one of the "
+                f"programs registered when this worker was constructed ({names}); "
+                "pass it to prepare(extra_compiled=[...])"
+            )
         if len(args) != compiled._count:
-            raise TypeError(f"DistributedWorker expects {compiled._count} arguments (in-place, one per parameter), got "
-                            f"{len(args)}. Parameters: {compiled.param_names}")
+            raise TypeError(
+                f"DistributedWorker expects {compiled._count} arguments (in-place, one per parameter), got "
+                f"{len(args)}. Parameters: {compiled.param_names}"
+            )
         self._queue.refuse_inside(op)
         if self._failed is not None and self._persistent:
             raise RuntimeError(
@@ -231,23 +248,36 @@ class DistributedWorker(Worker):
                 raise RuntimeError(f"an earlier dispatch failed: {self._failed}") from self._failed
             try:
                 return _run.dispatch(
-                    native, values, platform=self._platform, options=options, title=compiled._title,
-                    callbacks=callbacks, world=self._w.of(compiled), folder=lambda: compiled.output_dir, dfx=dfx,
-                    program=compiled, trace=_run._trace_of(config),
+                    native,
+                    values,
+                    platform=self._platform,
+                    options=options,
+                    title=compiled._title,
+                    callbacks=callbacks,
+                    world=self._w.of(compiled),
+                    folder=lambda: compiled.output_dir,
+                    dfx=dfx,
+                    program=compiled,
+                    trace=_run._trace_of(config),
+                    checked=True,
                 )
             except BaseException as error:
                 if self._failed is None:
                     self._failed = error
                 raise
 
+        if wait:
+            return self._queue.run(work, (args, values), self._platform, own_thread=bool(compiled._native.sub_workers))
         return self._queue.submit(work, (args, values), self._platform)
 
     def register(self, compiled: Any) -> RegistrationHandle:
         """Return a handle that runs `compiled` on this worker."""
         self._alive("register")
         if not any(p is compiled for p in self._programs):
-            raise ValueError(f"DistributedWorker.register(): {getattr(compiled, 'name', compiled)!r} is not one of the "
-                             "programs registered when this worker was constructed")
+            raise ValueError(
+                f"DistributedWorker.register(): {getattr(compiled, 'name', compiled)!r} is not one of the "
+                "programs registered when this worker was constructed"
+            )
         found = self._registrations.get(id(compiled))
         if found is None:
             found = self._registrations[id(compiled)] = Registration(compiled, next(self._next_cid))
@@ -258,8 +288,9 @@ class DistributedWorker(Worker):
     def _memory_of(self, worker_id: int, op: str) -> DeviceMemory:
         self._alive(op)
         if isinstance(worker_id, bool) or not isinstance(worker_id, int) or not 0 <= worker_id < len(self._ids):
-            raise ValueError(f"DistributedWorker.{op}: worker_id must be a rank in [0, {len(self._ids)}), "
-                             f"got {worker_id!r}")
+            raise ValueError(
+                f"DistributedWorker.{op}: worker_id must be a rank in [0, {len(self._ids)}), got {worker_id!r}"
+            )
         return self._memories[worker_id]
 
     def malloc(self, nbytes: int, *, worker_id: int = 0) -> int:
@@ -287,9 +318,7 @@ class DistributedWorker(Worker):
         self._queue.drain()
         memory.copy_from(dst_host_ptr, src_dev_ptr, nbytes)
 
-    def alloc_tensor(
-        self, shape: Sequence[int], dtype: Any, *, init: Any = None, worker_id: int = 0
-    ) -> DeviceTensor:
+    def alloc_tensor(self, shape: Sequence[int], dtype: Any, *, init: Any = None, worker_id: int = 0) -> DeviceTensor:
         """Return a new tensor on rank `worker_id`."""
         self._memory_of(worker_id, "alloc_tensor")
         return super().alloc_tensor(shape, dtype, init=init, worker_id=worker_id)
@@ -300,9 +329,7 @@ class DistributedWorker(Worker):
         self._queue.drain()
         super().free_tensor(tensor, worker_id=worker_id)
 
-    def alloc_stacked_tensor(
-        self, host: Any, *, worker_ids: Sequence[int] | None = None
-    ) -> StackedDeviceTensor:
+    def alloc_stacked_tensor(self, host: Any, *, worker_ids: Sequence[int] | None = None) -> StackedDeviceTensor:
         """Upload row `i` of `host` to rank `worker_ids[i]` (default `range(B)`)."""
         self._alive("alloc_stacked_tensor")
         array = _host_rows(host, "alloc_stacked_tensor")
@@ -343,8 +370,10 @@ class DistributedWorker(Worker):
         address, dtype, shape, contiguous, writable, _, device = info
         wanted = _dtypes.data_type(stacked.dtype)
         if tuple(shape) != stacked.shape or dtype is None or dtype != wanted:
-            raise ValueError(f"copy_stacked_from: host has shape {list(shape)} and dtype {dtype}, expected "
-                             f"{list(stacked.shape)} and {wanted}")
+            raise ValueError(
+                f"copy_stacked_from: host has shape {list(shape)} and dtype {dtype}, expected "
+                f"{list(stacked.shape)} and {wanted}"
+            )
         if device != "cpu" or not contiguous or not writable:
             raise ValueError("copy_stacked_from: host must be a writable, contiguous CPU array")
         row = stacked.shards[0].nbytes
@@ -409,8 +438,10 @@ class DistributedWorker(Worker):
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open"
-        return (f"<DistributedWorker platform={self._platform!r} device_ids={self._ids} "
-                f"programs={[p.name for p in self._programs]} ({state})>")
+        return (
+            f"<DistributedWorker platform={self._platform!r} device_ids={self._ids} "
+            f"programs={[p.name for p in self._programs]} ({state})>"
+        )
 
 
 def _program_list(compiled: Any) -> list[Any]:
@@ -438,8 +469,10 @@ def _check_same(programs: list[Any]) -> None:
             ("runtime", lambda p: p.runtime_name),
         ):
             if value(first) != value(other):
-                raise ValueError(f"multi-program mode requires the same {what}: {first.name!r} has {value(first)!r}, "
-                                 f"{other.name!r} has {value(other)!r}")
+                raise ValueError(
+                    f"multi-program mode requires the same {what}: {first.name!r} has {value(first)!r}, "
+                    f"{other.name!r} has {value(other)!r}"
+                )
 
 
 def _check_timeout(seconds: Any) -> None:
@@ -481,5 +514,3 @@ def _host_rows(host: Any, op: str) -> Any:
 def _need_stacked(stacked: Any, op: str) -> None:
     if not isinstance(stacked, StackedDeviceTensor):
         raise TypeError(f"{op} takes a StackedDeviceTensor, got {type(stacked).__name__}")
-
-

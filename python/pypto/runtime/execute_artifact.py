@@ -21,17 +21,28 @@ from pypto.runtime._config import (
 
 def add_collection_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags that say what a run collects."""
-    parser.add_argument("--enable-chip-swimlane", "--swimlane", action="store_true", dest="swimlane",
-                        help=_SWIMLANE_CLI_HELP)
+    parser.add_argument(
+        "--enable-chip-swimlane", "--swimlane", action="store_true", dest="swimlane", help=_SWIMLANE_CLI_HELP
+    )
     parser.add_argument("--chip-swimlane-level", "--swimlane-level", type=int, dest="swimlane_level", metavar="N")
     parser.add_argument("--enable-l2-swimlane", action="store_true", dest="swimlane", help=argparse.SUPPRESS)
-    parser.add_argument("--dump-args", "--enable-dump-args", type=int, nargs="?", const=2, default=0, metavar="L",
-                        help="1: marked arguments, 2: all")
-    parser.add_argument("--enable-pmu", "--pmu", type=int, nargs="?", const=2, default=0, metavar="N", dest="pmu",
-                        help="counter group")
+    parser.add_argument(
+        "--dump-args",
+        "--enable-dump-args",
+        type=int,
+        nargs="?",
+        const=2,
+        default=0,
+        metavar="L",
+        help="1: marked arguments, 2: all",
+    )
+    parser.add_argument(
+        "--enable-pmu", "--pmu", type=int, nargs="?", const=2, default=0, metavar="N", dest="pmu", help="counter group"
+    )
     parser.add_argument("--enable-dep-gen", "--dep-gen", action="store_true", dest="dep_gen", help="task graph")
-    parser.add_argument("--enable-scope-stats", "--scope-stats", action="store_true", dest="scope_stats",
-                        help="peak use of each scope")
+    parser.add_argument(
+        "--enable-scope-stats", "--scope-stats", action="store_true", dest="scope_stats", help="peak use of each scope"
+    )
 
 
 def collection_of(options: argparse.Namespace) -> _DfxOpts:
@@ -39,8 +50,9 @@ def collection_of(options: argparse.Namespace) -> _DfxOpts:
     level = options.swimlane_level
     if level is None:
         level = _SWIMLANE_FULL_LEVEL if options.swimlane else 0
-    return _DfxOpts(swimlane_level(level), options.dump_args or 0, options.pmu or 0, options.dep_gen,
-                    options.scope_stats)
+    return _DfxOpts(
+        swimlane_level(level), options.dump_args or 0, options.pmu or 0, options.dep_gen, options.scope_stats
+    )
 
 
 def _run_one(work_dir: Path, platform: str, device_id: int, dfx: _DfxOpts, validate: bool) -> str:
@@ -57,8 +69,18 @@ def _run_one(work_dir: Path, platform: str, device_id: int, dfx: _DfxOpts, valid
         traceback.print_exc(file=sys.stdout)
         return "INFRA"
     try:
-        runner._execute_on_device(work_dir, golden, loaded, name, platform, device_id, dfx, validate,
-                                  work_dir / "data" / "actual", bool(config.get("enable_sdma")))
+        runner._execute_on_device(
+            work_dir,
+            golden,
+            loaded,
+            name,
+            platform,
+            device_id,
+            dfx,
+            validate,
+            work_dir / "data" / "actual",
+            bool(config.get("enable_sdma")),
+        )
     except PlatformUnavailableError:
         traceback.print_exc(file=sys.stdout)
         return "INFRA"
@@ -98,8 +120,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     for work_dir, platform in pairs:
         result = _run_one(work_dir, platform, options.device_id, dfx, not options.no_validate)
         passed = passed and result == "PASS"
-        print(f"PYPTO_EXEC_RESULT={result} work_dir={work_dir}"
-              + (f" device={options.device_id}" if result == "PASS" else ""), flush=True)
+        print(
+            f"PYPTO_EXEC_RESULT={result} work_dir={work_dir}"
+            + (f" device={options.device_id}" if result == "PASS" else ""),
+            flush=True,
+        )
     return 0 if passed else 1
 
 

@@ -13,8 +13,12 @@ from pypto import _source
 from pypto.runtime.tensor_spec import ScalarSpec, TensorSpec
 
 __all__ = [
-    "generate_golden_source", "write_golden", "_data_dir_has_files", "_extract_compute_golden",
-    "_materialize_tensors", "_save_data_files",
+    "generate_golden_source",
+    "write_golden",
+    "_data_dir_has_files",
+    "_extract_compute_golden",
+    "_materialize_tensors",
+    "_save_data_files",
 ]
 
 
@@ -70,8 +74,10 @@ def _init_lines(spec: TensorSpec, helpers: list[str]) -> str:
         function = f"_init_{len(helpers)}_{''.join(c if c.isalnum() else '_' for c in spec.name)}"
         helpers.append(_source.self_contained(init, function))
         return f"torch.as_tensor({function}()).to({dtype})"
-    raise TypeError(f"TensorSpec {spec.name!r}: init_value must be None, a number, a tensor or a callable, "
-                    f"got {type(init).__name__}")
+    raise TypeError(
+        f"TensorSpec {spec.name!r}: init_value must be None, a number, a tensor or a callable, "
+        f"got {type(init).__name__}"
+    )
 
 
 def generate_golden_source(
@@ -112,8 +118,9 @@ def generate_golden_source(
         if use_data_files and not (spec.is_output and spec.init_value is None):
             body.append(f"{variable} = torch.load(data / 'in' / {spec.name + '.pt'!r})")
         elif use_data_files:
-            body.append(f"{variable} = torch.zeros({tuple(int(n) for n in spec.shape)}, "
-                        f"dtype={_dtype_text(spec.dtype)})")
+            body.append(
+                f"{variable} = torch.zeros({tuple(int(n) for n in spec.shape)}, dtype={_dtype_text(spec.dtype)})"
+            )
         else:
             body.append(f"{variable} = {_init_lines(spec, helpers)}")
         body.append(f"result.append(({spec.name!r}, {variable}))")

@@ -20,8 +20,17 @@ from pypto.runtime._config import (
 from pypto.runtime._harness import _execute_on_device, validate_persisted_outputs
 
 __all__ = [
-    "RunConfig", "RunResult", "_DfxOpts", "_execute_on_device", "validate_persisted_outputs", "execute_compiled",
-    "compile_program", "run", "_SWIMLANE_CLI_HELP", "_SWIMLANE_FULL_LEVEL", "_SWIMLANE_MAX_LEVEL",
+    "RunConfig",
+    "RunResult",
+    "_DfxOpts",
+    "_execute_on_device",
+    "validate_persisted_outputs",
+    "execute_compiled",
+    "compile_program",
+    "run",
+    "_SWIMLANE_CLI_HELP",
+    "_SWIMLANE_FULL_LEVEL",
+    "_SWIMLANE_MAX_LEVEL",
 ]
 
 
@@ -45,10 +54,17 @@ def run(program: Any, *tensors: Any, config: RunConfig | None = None) -> Any:
 
     cfg = config if config is not None else RunConfig()
     compiled = ir.compile(
-        program, output_dir=cfg.save_kernels_dir, strategy=cfg.strategy, dump_passes=cfg.dump_passes,
-        platform=cfg.platform, diagnostic_phase=cfg.diagnostic_phase, disabled_diagnostics=cfg.disabled_diagnostics,
-        memory_planner=cfg.memory_planner, profiling=cfg.compile_profiling,
-        distributed_config=cfg.distributed_config, analyze_auto_scopes_for_deps=cfg.analyze_auto_scopes_for_deps,
+        program,
+        output_dir=cfg.save_kernels_dir,
+        strategy=cfg.strategy,
+        dump_passes=cfg.dump_passes,
+        platform=cfg.platform,
+        diagnostic_phase=cfg.diagnostic_phase,
+        disabled_diagnostics=cfg.disabled_diagnostics,
+        memory_planner=cfg.memory_planner,
+        profiling=cfg.compile_profiling,
+        distributed_config=cfg.distributed_config,
+        analyze_auto_scopes_for_deps=cfg.analyze_auto_scopes_for_deps,
         dump_ptoas_passes=cfg.dump_ptoas_passes,
     )
     if tensors and not cfg.codegen_only:
@@ -75,10 +91,17 @@ def compile_program(
     from pypto import ir
 
     ir.compile(
-        program, output_dir=work_dir, strategy=strategy, backend_type=backend_type, dump_passes=dump_passes,
-        dump_ptoas_passes=dump_ptoas_passes, diagnostic_phase=diagnostic_phase,
-        disabled_diagnostics=disabled_diagnostics, profiling=profiling,
-        analyze_auto_scopes_for_deps=analyze_auto_scopes_for_deps, memory_planner=memory_planner,
+        program,
+        output_dir=work_dir,
+        strategy=strategy,
+        backend_type=backend_type,
+        dump_passes=dump_passes,
+        dump_ptoas_passes=dump_ptoas_passes,
+        diagnostic_phase=diagnostic_phase,
+        disabled_diagnostics=disabled_diagnostics,
+        profiling=profiling,
+        analyze_auto_scopes_for_deps=analyze_auto_scopes_for_deps,
+        memory_planner=memory_planner,
         enable_pypto_l0c_double_buffer=enable_pypto_l0c_double_buffer,
     )
 
@@ -89,7 +112,7 @@ def execute_compiled(
     *,
     platform: str,
     device_id: int,
-    dfx: _DfxOpts = _DfxOpts(),  # noqa: B008: frozen
+    dfx: _DfxOpts = _DfxOpts(),  # noqa: B008 (frozen)
     level: int = 2,
     aicpu_thread_num: int | None = None,
     analyze_auto_scopes_for_deps: bool = False,
@@ -114,16 +137,27 @@ def execute_compiled(
 
     check_platform(platform)
     if level != 2:
-        raise ValueError(f"execute_compiled runs one device (level=2), got level={level}; "
-                         "distributed artifacts run through execute_distributed_compiled")
+        raise ValueError(
+            f"execute_compiled runs one device (level=2), got level={level}; "
+            "distributed artifacts run through execute_distributed_compiled"
+        )
     if isinstance(device_id, bool) or not isinstance(device_id, int) or device_id < 0:
         raise ValueError(f"device_id must be an int >= 0, got {device_id!r}")
     program = _loaded.program(Path(work_dir))
     values = _flat.in_parameter_order(args, program)
     worker = _run.current_worker(platform, device_id, program.runtime_name)
     owner = getattr(program, "_owner", program)
-    _run.run_single(owner, program._entry_name, values, platform=platform, device_id=device_id, dfx=dfx,
-                    worker=worker, title=program._title, view=program)
+    _run.run_single(
+        owner,
+        program._entry_name,
+        values,
+        platform=platform,
+        device_id=device_id,
+        dfx=dfx,
+        worker=worker,
+        title=program._title,
+        view=program,
+    )
 
 
 _own_execute_compiled = execute_compiled

@@ -136,16 +136,14 @@ class Worker(ABC):
     def _owned_tensors(self) -> dict[tuple[int, int], DeviceTensor]:
         """Live tensors by (worker id, address). Made on first use: subclasses need not call `__init__`."""
         found = self.__dict__.get("_owned")
-        return found if found is not None else self.__dict__.setdefault("_owned", {})
+        return found if found is not None else vars(self).setdefault("_owned", {})  # type: ignore[attr-defined]
 
     @property
     def _memory_lock(self) -> threading.RLock:
         found = self.__dict__.get("_mem_lock")
-        return found if found is not None else self.__dict__.setdefault("_mem_lock", threading.RLock())
+        return found if found is not None else vars(self).setdefault("_mem_lock", threading.RLock())  # type: ignore[attr-defined]
 
-    def alloc_tensor(
-        self, shape: Sequence[int], dtype: Any, *, init: Any = None, worker_id: int = 0
-    ) -> DeviceTensor:
+    def alloc_tensor(self, shape: Sequence[int], dtype: Any, *, init: Any = None, worker_id: int = 0) -> DeviceTensor:
         """Return a new tensor in device memory.
 
         Parameters
@@ -194,11 +192,14 @@ class Worker(ABC):
             elif live is not None:
                 raise ValueError(f"free_tensor: {tensor!r} is stale: its address belongs to {live!r} now")
             else:
-                owners = [w for (w, ptr), t in self._owned_tensors.items()
-                          if ptr == tensor.data_ptr and t.buffer is token]
+                owners = [
+                    w for (w, ptr), t in self._owned_tensors.items() if ptr == tensor.data_ptr and t.buffer is token
+                ]
                 if owners:
-                    raise ValueError(f"free_tensor: {tensor!r} is held by worker_id {', '.join(map(str, owners))}, "
-                                     f"not by worker_id {worker_id}")
+                    raise ValueError(
+                        f"free_tensor: {tensor!r} is held by worker_id {', '.join(map(str, owners))}, "
+                        f"not by worker_id {worker_id}"
+                    )
                 if isinstance(token, Allocation) and token.owner is not self:
                     raise ValueError(f"free_tensor: {tensor!r} belongs to another worker")
                 return

@@ -85,9 +85,7 @@ class ScalarSpec:
 
     def __post_init__(self) -> None:
         if self.ctype not in _CTYPES:
-            raise ValueError(
-                f"ScalarSpec {self.name!r}: ctype must be one of {', '.join(_CTYPES)}, got {self.ctype!r}"
-            )
+            raise ValueError(f"ScalarSpec {self.name!r}: ctype must be one of {', '.join(_CTYPES)}, got {self.ctype!r}")
 
     def create_scalar(self) -> Any:
         """Return the ctypes value."""

@@ -48,8 +48,10 @@ class ChipWorker(Worker):
         from pypto.runtime._config import RunConfig
 
         if level != 2:
-            raise ValueError(f"ChipWorker drives one device (level=2), got level={level}; "
-                             "several devices are driven by DistributedWorker (compiled.prepare())")
+            raise ValueError(
+                f"ChipWorker drives one device (level=2), got level={level}; "
+                "several devices are driven by DistributedWorker (compiled.prepare())"
+            )
         if config is not None and not isinstance(config, RunConfig):
             raise TypeError(f"ChipWorker config must be a RunConfig or None, got {type(config).__name__}")
         self._config = config if config is not None else RunConfig()
@@ -179,20 +181,28 @@ class ChipWorker(Worker):
         if getattr(compiled, "_params", None) is None or not hasattr(compiled, "platform"):
             raise TypeError(f"ChipWorker.{op}() takes a CompiledProgram, got {type(compiled).__name__}")
         if getattr(compiled._native, "distributed", False):
-            raise TypeError(f"ChipWorker.{op}() takes single-device programs; {compiled.name!r} is distributed: "
-                            "use compiled.prepare()")
+            raise TypeError(
+                f"ChipWorker.{op}() takes single-device programs; {compiled.name!r} is distributed: "
+                "use compiled.prepare()"
+            )
         if compiled.platform != self.platform:
-            raise ValueError(f"ChipWorker.{op}(): the program was compiled for platform {compiled.platform!r}, "
-                             f"the worker is on {self.platform!r}")
+            raise ValueError(
+                f"ChipWorker.{op}(): the program was compiled for platform {compiled.platform!r}, "
+                f"the worker is on {self.platform!r}"
+            )
         if compiled.runtime_name != self.runtime:
-            raise ValueError(f"ChipWorker.{op}(): the program was compiled for runtime {compiled.runtime_name!r}, "
-                             f"the worker runs {self.runtime!r}")
+            raise ValueError(
+                f"ChipWorker.{op}(): the program was compiled for runtime {compiled.runtime_name!r}, "
+                f"the worker runs {self.runtime!r}"
+            )
         self._check_sdma(compiled, op)
 
     def _check_sdma(self, compiled: Any, op: str) -> None:
         if compiled._native.uses_sdma() and not self._sdma:
-            raise RuntimeError(f"ChipWorker.{op}(): program {compiled.name!r} prefetches asynchronously, but the worker "
-                               "was created without enable_sdma=True")
+            raise RuntimeError(
+                f"ChipWorker.{op}(): program {compiled.name!r} prefetches asynchronously, but the worker "
+                "was created without enable_sdma=True"
+            )
 
     def _load(self, compiled: Any) -> None:
         """Count the first use of each distinct program."""
@@ -224,15 +234,23 @@ class ChipWorker(Worker):
         self._run(getattr(compiled, "_owner", compiled), compiled._entry_name, values, config, compiled._title)
         return compiled._result(values, made)
 
-    def _run(self, program: Any, entry: str | None, values: Any, config: Any, title: str,
-             *, device_time: bool = False) -> Any:
+    def _run(
+        self, program: Any, entry: str | None, values: Any, config: Any, title: str, *, device_time: bool = False
+    ) -> Any:
         if not self._initialized:
             raise RuntimeError("ChipWorker.run() requires an initialized ChipWorker; call init() or use it in a with")
         self._check_sdma(program, "run")
         self._load(program)
         return _run.run_single(
-            program, entry, values, platform=self.platform, device_id=self.device_id,
-            config=config, worker=self, title=title, view=program if entry is None else program[entry],
+            program,
+            entry,
+            values,
+            platform=self.platform,
+            device_id=self.device_id,
+            config=config,
+            worker=self,
+            title=title,
+            view=program if entry is None else program[entry],
             device_time=device_time,
         )
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+
 """Tools that look at what a compile or a run left behind."""
 
 from __future__ import annotations

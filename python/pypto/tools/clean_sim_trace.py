@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m pypto.tools.clean_sim_trace <file>`: our timelines need no cleaning; the file is checked and left alone."""
+"""`python -m pypto.tools.clean_sim_trace <file>`: our timelines need no cleaning; the file is checked."""
 
 from __future__ import annotations
 

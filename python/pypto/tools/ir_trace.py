@@ -38,16 +38,22 @@ def render(folder: Path, context: int = 3) -> str:
     if not files:
         raise ValueError(f"{folder} holds no stage dumps (NN_after_<Stage>.py); compile with dump_passes=True")
     texts = [f.read_text(encoding="utf-8").splitlines() for f in files]
-    parts = [f"<h2>{html.escape(files[0].name)}</h2><details><summary>{len(texts[0])} lines</summary><pre>"
-             f"{html.escape(chr(10).join(texts[0]))}</pre></details>"]
+    parts = [
+        f"<h2>{html.escape(files[0].name)}</h2><details><summary>{len(texts[0])} lines</summary><pre>"
+        f"{html.escape(chr(10).join(texts[0]))}</pre></details>"
+    ]
     for before, after, file in zip(texts, texts[1:], files[1:], strict=False):
         if before == after:
             parts.append(f"<h2>{html.escape(file.name)}</h2><p>no change</p>")
             continue
-        parts.append(f"<h2>{html.escape(file.name)}</h2><pre>{_diff(before, after, context)}</pre>"
-                     f"<details><summary>whole program</summary><pre>{html.escape(chr(10).join(after))}</pre></details>")
-    return (f"<!DOCTYPE html><html><head><meta charset='utf-8'><title>{html.escape(folder.name)}</title>"
-            f"<style>{_STYLE}</style></head><body><h1>{html.escape(str(folder))}</h1>{''.join(parts)}</body></html>")
+        parts.append(
+            f"<h2>{html.escape(file.name)}</h2><pre>{_diff(before, after, context)}</pre>"
+            f"<details><summary>whole program</summary><pre>{html.escape(chr(10).join(after))}</pre></details>"
+        )
+    return (
+        f"<!DOCTYPE html><html><head><meta charset='utf-8'><title>{html.escape(folder.name)}</title>"
+        f"<style>{_STYLE}</style></head><body><h1>{html.escape(str(folder))}</h1>{''.join(parts)}</body></html>"
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m pypto.tools.memory_map <build dir | dump file>`: an HTML page of on-chip memory over the life of a kernel."""
+"""`python -m pypto.tools.memory_map <build dir | dump file>`: an HTML page of on-chip memory over a kernel's life."""
 
 from __future__ import annotations
 
@@ -27,8 +27,12 @@ def _overlaps(tiles: list[dict[str, Any]]) -> set[int]:
     for i, a in enumerate(tiles):
         for j in range(i + 1, len(tiles)):
             b = tiles[j]
-            if a["offset"] < b["offset"] + b["bytes"] and b["offset"] < a["offset"] + a["bytes"] \
-                    and a["from"] < b["to"] and b["from"] < a["to"]:
+            if (
+                a["offset"] < b["offset"] + b["bytes"]
+                and b["offset"] < a["offset"] + a["bytes"]
+                and a["from"] < b["to"]
+                and b["from"] < a["to"]
+            ):
                 bad |= {i, j}
     return bad
 
@@ -37,8 +41,10 @@ def _drawing(tiles: list[dict[str, Any]], capacity: int, high: int) -> str:
     end = max((t["to"] for t in tiles), default=1) or 1
     top = max(capacity, high, max((t["offset"] + t["bytes"] for t in tiles), default=1))
     bad = _overlaps(tiles)
-    out = [f'<svg width="{_WIDTH}" height="{_HEIGHT}" xmlns="http://www.w3.org/2000/svg" font-size="10">',
-           f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#fafafa" stroke="#ccc"/>']
+    out = [
+        f'<svg width="{_WIDTH}" height="{_HEIGHT}" xmlns="http://www.w3.org/2000/svg" font-size="10">',
+        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#fafafa" stroke="#ccc"/>',
+    ]
     for i, t in enumerate(tiles):
         x, w = t["from"] / end * _WIDTH, max(2.0, (t["to"] - t["from"]) / end * _WIDTH)
         h = max(1.0, t["bytes"] / top * _HEIGHT)
@@ -46,9 +52,11 @@ def _drawing(tiles: list[dict[str, Any]], capacity: int, high: int) -> str:
         colour = "#e33" if i in bad else f"hsl({i * 47 % 360},55%,70%)"
         where = f"{t.get('file', '')}:{t.get('line', '')}"
         title = html.escape(f"{t['name']}: {t['bytes']} bytes at {t['offset']}, {where}")
-        out.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" fill="{colour}" stroke="#555">'
-                   f"<title>{title}</title></rect><text x=\"{x + 2:.1f}\" y=\"{y + min(h, 11):.1f}\">"
-                   f"{html.escape(str(t['name']))}</text>")
+        out.append(
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" fill="{colour}" stroke="#555">'
+            f'<title>{title}</title></rect><text x="{x + 2:.1f}" y="{y + min(h, 11):.1f}">'
+            f"{html.escape(str(t['name']))}</text>"
+        )
     limit = _HEIGHT - capacity / top * _HEIGHT
     out.append(f'<line x1="0" x2="{_WIDTH}" y1="{limit:.1f}" y2="{limit:.1f}" stroke="red" stroke-dasharray="4"/>')
     return "".join([*out, "</svg>"])
@@ -66,15 +74,21 @@ def render(path: Path, backend: str | None = None) -> str:
             state = "fits" if high <= capacity else "<b style='color:red'>does not fit</b>"
             rows = "".join(
                 f"<tr><td>{html.escape(str(t['name']))}</td><td>{t['offset']}</td><td>{t['bytes']}</td>"
-                f"<td>{html.escape(str(t.get('file', '')))}:{t.get('line', '')}</td></tr>" for t in row["tiles"])
-            parts.append(f"<h3>{html.escape(space)}: {high} of {capacity} bytes, {state}</h3>"
-                         f"{_drawing(row['tiles'], capacity, high)}<details><summary>tiles</summary>"
-                         f"<table><tr><th>tile</th><th>offset</th><th>bytes</th><th>source</th></tr>{rows}</table>"
-                         "</details>")
+                f"<td>{html.escape(str(t.get('file', '')))}:{t.get('line', '')}</td></tr>"
+                for t in row["tiles"]
+            )
+            parts.append(
+                f"<h3>{html.escape(space)}: {high} of {capacity} bytes, {state}</h3>"
+                f"{_drawing(row['tiles'], capacity, high)}<details><summary>tiles</summary>"
+                f"<table><tr><th>tile</th><th>offset</th><th>bytes</th><th>source</th></tr>{rows}</table>"
+                "</details>"
+            )
     source = f"<pre>{html.escape(path.read_text(encoding='utf-8'))}</pre>" if path.is_file() else ""
-    return (f"<!DOCTYPE html><html><head><meta charset='utf-8'><title>memory of {html.escape(folder.name)}</title></head>"
-            f"<body style='font-family:sans-serif'><h1>{html.escape(str(folder))}</h1>"
-            f"<p>{html.escape(backend or '')}</p>{''.join(parts)}{source}</body></html>")
+    return (
+        f"<!DOCTYPE html><html><head><meta charset='utf-8'><title>memory of {html.escape(folder.name)}</title></head>"
+        f"<body style='font-family:sans-serif'><h1>{html.escape(str(folder))}</h1>"
+        f"<p>{html.escape(backend or '')}</p>{''.join(parts)}{source}</body></html>"
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+
 """Running artifact directories again, and rebuilding their texts. `debug.replay` is a module that can be called."""
 
 from __future__ import annotations
@@ -12,7 +13,11 @@ if TYPE_CHECKING:
     from pypto.runtime.debug.replay import invalidate_binary_cache, write_run_script
 
 __all__ = [
-    "replay", "pto_rebuild", "invalidate_binary_cache", "rebuild_kernel_cpp_from_pto", "write_run_script",
+    "replay",
+    "pto_rebuild",
+    "invalidate_binary_cache",
+    "rebuild_kernel_cpp_from_pto",
+    "write_run_script",
 ]
 
 _NAMES = {

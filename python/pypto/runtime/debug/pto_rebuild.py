@@ -28,6 +28,8 @@ def rebuild_kernel_cpp_from_pto(work_dir: str | os.PathLike[str]) -> list[str]:
     if newer and _env.flag("PYPTO_REBUILD_FROM_PTO", True):
         root_of_assembler = os.environ.get("PTOAS_ROOT", "")
         where = f"{root_of_assembler}/bin/ptoas" if root_of_assembler else "PTOAS_ROOT, which is not set"
-        print(f"rebuild_kernel_cpp_from_pto: no vendor assembler (looked for {where}); "
-              f"{len(newer)} newer .pto file(s) skipped")
+        print(
+            f"rebuild_kernel_cpp_from_pto: no vendor assembler (looked for {where}); "
+            f"{len(newer)} newer .pto file(s) skipped"
+        )
     return []

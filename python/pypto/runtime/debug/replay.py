@@ -113,13 +113,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     if platform is None:
         platform = _load(options.work_dir.absolute(), None).platform
     config = RunConfig(
-        platform=platform, device_id=options.device_id, enable_chip_swimlane=dfx.enable_chip_swimlane,
-        enable_dump_args=dfx.enable_dump_args, enable_pmu=dfx.enable_pmu, enable_dep_gen=dfx.enable_dep_gen,
+        platform=platform,
+        device_id=options.device_id,
+        enable_chip_swimlane=dfx.enable_chip_swimlane,
+        enable_dump_args=dfx.enable_dump_args,
+        enable_pmu=dfx.enable_pmu,
+        enable_dep_gen=dfx.enable_dep_gen,
         enable_scope_stats=dfx.enable_scope_stats,
     )
     try:
-        replay(options.work_dir, config=config, recompile=not options.no_recompile,
-               rebuild_from_pto=not options.no_rebuild_from_pto, validate=options.validate)
+        replay(
+            options.work_dir,
+            config=config,
+            recompile=not options.no_recompile,
+            rebuild_from_pto=not options.no_rebuild_from_pto,
+            validate=options.validate,
+        )
     except AssertionError as error:
         print(error, file=sys.stderr)
         print("FAIL")
