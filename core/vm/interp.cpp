@@ -292,7 +292,7 @@ class Interpreter {
     if (fits(value, in.dtype)) return;
     const std::string name = in.site >= 0 ? f.fn->sites[static_cast<size_t>(in.site)].what : std::string("the value");
     fail(ErrorClass::kProgramFault,
-         "value " + std::to_string(value) + " does not fit " + std::string(dtype_text(in.dtype)) + " of '" + name + "'");
+         name + ": the value " + std::to_string(value) + " does not fit dtype " + std::string(dtype_text(in.dtype)));
   }
 
   int64_t& element(Frame& f, int32_t array, int64_t index, const Insn& in) {
@@ -506,6 +506,11 @@ RunStatus run(Fiber& fiber, const Program& program, Env& env, uint64_t quantum) 
     Diagnostic& d = failure.diagnostic();
     if (!d.span.known()) {
       if (const Site* site = fiber.site()) d.span = site->span;
+    }
+    const bool host = !fiber.frames.empty() && fiber.frames.back().fn->level >= ir::Level::kHost;
+    if (host && d.id.empty() && d.cls == ErrorClass::kOutOfBoundsError) {
+      d.id = "X-16";  // a host tensor too small for the world
+      d.hint = "use pl.dynamic(\"NR\") and pld.world_size() for rank counts";
     }
     throw;
   }

@@ -87,6 +87,11 @@ ExecStatus exec_slice(OpCall& call) {
   for (int i = 0; i < lead; ++i) drop.push(i);
   const Extents listed = param_list(call, 4, AttrKey::k_drop_dims);
   for (int i = 0; i < listed.rank; ++i) drop.push(listed[i] < 0 ? listed[i] : listed[i] + lead);
+  for (const int64_t axis : drop.span()) {
+    // An index is never cut at the edge: without its axis nothing later could tell (03 D-34).
+    const auto i = static_cast<int>(axis);
+    if (offset[i] >= source.shape[i]) fail_index(call, 0, source, i, offset[i]);
+  }
   if (drop.rank > 0) drop_axes(out, drop, tile);
   call.set_result(std::move(out));
   return ExecStatus::kDone;

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Step 01: arrays with two rows, three devices."""
+
+import pypto.language as pl
+import pypto.language.distributed as pld
+from worlds import NR, Rejected, arrays, host
+
+EXPECT = [Rejected(IndexError, "X-16", "out of range for dimension 0 of extent 2", "")]
+P = (3,)
+
+
+@pl.jit.incore
+def add_rank(
+    x: pl.Tensor[[8, 8], pl.FP32],
+    y: pl.Out[pl.Tensor[[8, 8], pl.FP32]],
+    rank: pl.Scalar[pl.INT32],
+):
+    tile = pl.load(x, [0, 0], [8, 8])
+    y = pl.store(pl.add(tile, pl.cast(rank, pl.FP32)), [0, 0], y)
+    return y
+
+
+@pl.jit
+def per_rank(
+    x: pl.Tensor[[8, 8], pl.FP32],
+    y: pl.Out[pl.Tensor[[8, 8], pl.FP32]],
+    rank: pl.Scalar[pl.INT32],
+):
+    y = add_rank(x, y, rank)
+    return y
+
+
+@pl.jit.host
+def program(
+    x: pl.Tensor[[NR, 8, 8], pl.FP32],
+    y: pl.Out[pl.Tensor[[NR, 8, 8], pl.FP32]],
+):
+    for r in pl.range(pld.world_size()):
+        per_rank(x[r], y[r], r, device=r)
+
+
+def build(nranks):
+    x, y = arrays(2, 8, 8, size=8)
+    return program, [x, y], None

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Step 03: 1 KiB of data in a bigger buffer: the floor of 03 W-11."""
+
+import pypto.language as pl
+import pypto.language.distributed as pld
+from worlds import NR, Accepted, arrays, host
+
+EXPECT = [Accepted()]
+P = (2,)
+
+
+@pl.jit.incore
+def roundtrip(
+    x: pl.Tensor[[1, 256], pl.FP32],
+    y: pl.Out[pl.Tensor[[1, 256], pl.FP32]],
+    data: pld.DistributedTensor[[1, 256], pl.FP32],
+):
+    local = pl.load(x, [0, 0], [1, 256])
+    data = pl.store(local, [0, 0], data)
+    back = pl.load(data, [0, 0], [1, 256])
+    y = pl.store(back, [0, 0], y)
+    return y
+
+
+@pl.jit
+def per_rank(
+    x: pl.Tensor[[1, 256], pl.FP32],
+    y: pl.Out[pl.Tensor[[1, 256], pl.FP32]],
+    data: pld.DistributedTensor[[1, 256], pl.FP32],
+):
+    y = roundtrip(x, y, data)
+    return y
+
+
+@pl.jit.host
+def program(
+    x: pl.Tensor[[NR, 1, 256], pl.FP32],
+    y: pl.Out[pl.Tensor[[NR, 1, 256], pl.FP32]],
+):
+    data_buf = pld.alloc_window_buffer([1, 256], dtype=pl.FP32)
+    for r in pl.range(pld.world_size()):
+        data = pld.window(data_buf, [1, 256], dtype=pl.FP32)
+        per_rank(x[r], y[r], data, device=r)
+
+
+def build(nranks):
+    x, y = arrays(nranks, size=256)
+    return program, [x, y], {1: x.copy()}
+
+
+def check(report):
+    assert report.windows[0]["bytes"] >= 4096

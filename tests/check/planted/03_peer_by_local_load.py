@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Step 03: a local load reads the own slice, never a peer's (03 T-4)."""
+
+import pypto.language as pl
+import pypto.language.distributed as pld
+from worlds import NR, SIZE, Accepted, arrays, host
+
+EXPECT = [Accepted()]
+P = (2,)
+
+
+@pl.jit.incore
+def kernel(
+    x: pl.Tensor[[1, SIZE], pl.FP32],
+    y: pl.Out[pl.Tensor[[1, SIZE], pl.FP32]],
+    data: pld.DistributedTensor[[1, SIZE], pl.FP32],
+    signal: pld.DistributedTensor[[NR, 1], pl.INT32],
+):
+    local = pl.load(x, [0, 0], [1, SIZE])
+    data = pl.store(local, [0, 0], data)
+    signal = pld.tensor.barrier(signal)  # the peer has staged, too
+    back = pl.load(data, [0, 0], [1, SIZE])
+    y = pl.store(back, [0, 0], y)
+    return y
+
+
+def build(nranks):
+    x, y = arrays(nranks)
+    return host(kernel), [x, y], {1: x.copy()}

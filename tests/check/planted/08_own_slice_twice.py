@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Step 08: the loop adds the own slice a second time."""
+
+import numpy as np
+import pypto.language as pl
+import pypto.language.distributed as pld
+from worlds import NR, SIZE, Mismatch, arrays, host
+
+EXPECT = [Mismatch()]
+P = (2, 4)
+
+
+@pl.jit.incore
+def kernel(
+    x: pl.Tensor[[1, SIZE], pl.FP32],
+    y: pl.Out[pl.Tensor[[1, SIZE], pl.FP32]],
+    data: pld.DistributedTensor[[1, SIZE], pl.FP32],
+    signal: pld.DistributedTensor[[NR, 1], pl.INT32],
+):
+    ctx = pld.get_comm_ctx(data)
+    me = pld.rank(ctx)
+    nranks = pld.nranks(ctx)
+    local = pl.load(x, [0, 0], [1, SIZE])
+    data = pl.store(local, [0, 0], data)
+    signal = pld.tensor.barrier(signal)
+    acc = local
+    for q in pl.range(nranks):
+        theirs = pld.tile.remote_load(data, peer=q, offsets=[0, 0], shape=[1, SIZE])
+        acc = pl.add(acc, theirs)
+    y = pl.store(acc, [0, 0], y)
+    return y
+
+
+def build(nranks):
+    x, y = arrays(nranks)
+    return host(kernel), [x, y], {1: np.broadcast_to(x.sum(axis=0), x.shape)}

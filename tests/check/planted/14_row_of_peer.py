@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Step 14: row q of rank q instead of row me."""
+
+import pypto.language as pl
+import pypto.language.distributed as pld
+from worlds import NR, SIZE, Mismatch, arrays, host
+
+EXPECT = [Mismatch()]
+P = (2, 4)
+
+
+@pl.jit.incore
+def kernel(
+    x: pl.Tensor[[NR, SIZE], pl.FP32],
+    y: pl.Out[pl.Tensor[[1, SIZE], pl.FP32]],
+    data: pld.DistributedTensor[[NR, SIZE], pl.FP32],
+    signal: pld.DistributedTensor[[NR, 1], pl.INT32],
+):
+    ctx = pld.get_comm_ctx(data)
+    me = pld.rank(ctx)
+    nranks = pld.nranks(ctx)
+    for q in pl.range(nranks):
+        row = pl.load(x, [q, 0], [1, SIZE])
+        data = pl.store(row, [q, 0], data)
+    signal = pld.tensor.barrier(signal)
+    acc = pl.load(data, [me, 0], [1, SIZE])
+    for q in pl.range(nranks):
+        if q != me:
+            theirs = pld.tile.remote_load(data, peer=q, offsets=[q, 0], shape=[1, SIZE])
+            acc = pl.add(acc, theirs)
+    signal = pld.tensor.barrier(signal)
+    data = pl.store(acc, [me, 0], data)
+    y = pl.store(acc, [0, 0], y)
+    return y
+
+
+def build(nranks):
+    x, y = arrays(nranks, nranks, 1)
+    return host(kernel, x_rows=NR, data_rows=NR), [x, y], {1: x.sum(axis=0)[:, None]}
