@@ -194,6 +194,22 @@ TEST(KernelsCast, OrderAndRegion) {
   EXPECT_EQ(cells(out), (std::vector<double>{1.5, 2.5, 3.5, 4.5, 5.5}));
 }
 
+// O-1802: the accumulator of a product with a narrower declared dtype is rounded to that before the cast.
+TEST(KernelsCast, AccumulatorOperand) {
+  const View acc = make_view(DType::kFp32, {1, 2}, {1.0 + 1.0 / 4096, 3});
+  EXPECT_EQ(cells(FakeCall(OpId::k_cast, DType::kInt32)
+                      .arg(0, make_view(DType::kFp32, {1, 1}, {2.4999}))
+                      .attr(AttrKey::k_acc_dtype, static_cast<int64_t>(DType::kFp16))
+                      .run()),
+            (std::vector<double>{3}));  // 2.5 in FP16, then away from zero
+  EXPECT_EQ(cells(FakeCall(OpId::k_cast, DType::kFp32)
+                      .arg(0, acc)
+                      .attr(AttrKey::k_acc_dtype, static_cast<int64_t>(DType::kFp16))
+                      .run()),
+            (std::vector<double>{1, 3}));
+  EXPECT_EQ(cells(FakeCall(OpId::k_cast, DType::kFp16).arg(0, acc).run()), (std::vector<double>{1, 3}));
+}
+
 // O-302: four-bit elements are packed in global memory, low nibble first.
 TEST(KernelsCast, PackedNibbles) {
   View v;

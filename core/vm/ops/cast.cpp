@@ -26,7 +26,9 @@ CastMode cast_mode(const OpCall& call) {
 }
 
 ExecStatus exec_cast(OpCall& call) {
-  const DType from = call.view(0).dtype;
+  // An accumulator is rounded to its declared dtype before it is cast (02 O-1802).
+  const DType held = call.view(0).dtype;
+  const DType from = static_cast<DType>(call.attr_int(ir::AttrKey::k_acc_dtype, static_cast<int64_t>(held)));
   const DType to = call.result_dtype();
   const Input in(call, 0, from);
   const View out = elementwise_result(call, to, shape_of(in.view()), in.view());
