@@ -149,8 +149,7 @@ void Analysis::reset_object(int32_t id) {
   settle_write();
   Object& o = object(id);
   o.shared.clear();
-  o.cell_at.clear();
-  o.cells.clear();
+  o.cells = Cells();
 }
 
 void Analysis::drop_part(int64_t part) {
@@ -163,14 +162,9 @@ History& Analysis::history(int32_t id, int64_t part) {
 }
 
 Cell& Analysis::cell(Object& o, int64_t offset) {
-  const auto i = static_cast<size_t>(offset / 4);
-  if (o.cell_at.size() <= i) o.cell_at.resize(std::max(i + 1, static_cast<size_t>(o.info.bytes / 4)), 0);
-  if (o.cell_at[i] == 0) {
-    o.cells.emplace_back();
-    o.cell_at[i] = static_cast<uint32_t>(o.cells.size());
-    std::memcpy(&o.cells.back().initial, o.info.data + offset, sizeof(int32_t));
-  }
-  return o.cells[o.cell_at[i] - 1];
+  int32_t value = 0;
+  std::memcpy(&value, o.info.data + offset, sizeof(value));
+  return o.cells.get(offset, o.info.bytes, value);
 }
 
 // ------------------------------------------------------------------ accesses
@@ -238,7 +232,8 @@ void Analysis::access(const Access& x) {
   p.entry = e;
   p.rank = shape.rank;
   std::copy(shape.stride, shape.stride + shape.rank, p.stride);
-  snapshot(x.box, object(x.object).info.data, &p.old, &p.old_hash);
+  p.changes = x.changes;
+  if (p.changes < 0) snapshot(x.box, object(x.object).info.data, &p.old, &p.old_hash);
 }
 
 void Analysis::settle_write() {
@@ -247,7 +242,9 @@ void Analysis::settle_write() {
   p.valid = false;
   const Object& o = object(p.object);
   if (!o.live) return;
-  if (p.entry.kind == vm::AccessKind::kWrite) {
+  if (p.changes >= 0) {
+    p.entry.silent = p.entry.kind == vm::AccessKind::kWrite && p.changes == 0;
+  } else if (p.entry.kind == vm::AccessKind::kWrite) {
     std::vector<uint8_t> now;
     uint64_t hash = 0;
     snapshot(p.box, o.info.data, &now, &hash);
@@ -306,12 +303,11 @@ void Analysis::compare_cells(Actor& actor, int32_t object_id, const Box& box, co
                              const Shape& shape) {
   Object& o = object(object_id);
   if (o.cells.empty()) return;
-  const int64_t last = std::min<int64_t>(box.end(), static_cast<int64_t>(o.cell_at.size()) * 4);
+  const int64_t last = std::min<int64_t>(box.end(), o.cells.end());
   for (int64_t at = box.base & ~int64_t{3}; at < last; at += 4) {
-    const uint32_t index = o.cell_at[static_cast<size_t>(at / 4)];
-    if (index == 0 || !overlap(box, box_of_range(at, at + 4))) continue;
-    Cell& c = o.cells[index - 1];
-    for (const Mod& m : c.mods) {
+    Cell* c = o.cells.find(at);
+    if (!c || !overlap(box, box_of_range(at, at + 4))) continue;
+    for (const Mod& m : o.cells.mods.range(c->mods)) {
       if (m.kind == Mod::Kind::kWrite || actor.clock.knows(m.chain, m.epoch)) continue;
       Found f;
       f.object = object_id;
@@ -345,11 +341,11 @@ void Analysis::compare_cells(Actor& actor, int32_t object_id, const Box& box, co
     m.round = entry.round;
     m.sequence = entry.sequence;
     m.site = entry.site;
-    m.before = c.mods.empty() ? c.initial : c.mods.back().after;
+    m.before = c->mods.empty() ? c->initial : o.cells.mods.back(c->mods).after;
     std::memcpy(&m.after, o.info.data + at, sizeof(m.after));
     m.value = m.after;
     m.release = actor.clock.release();
-    c.mods.push_back(std::move(m));
+    o.cells.mods.push_back(c->mods, std::move(m));
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <string>
@@ -24,8 +25,12 @@ struct Meta {
 struct Ears {
   uint32_t waits = 0;
   int32_t last_wait = -1;
-  std::unordered_map<int, std::vector<uint32_t>>
-      heard;  ///< by rank: metas of notifies that its waits observed
+  std::vector<uint32_t>
+      heard;  ///< by 1 + rank: 1 + meta of the last notify of that rank that a wait observed
+  uint32_t last_from(int rank) const {
+    const auto i = static_cast<size_t>(rank + 1);
+    return i < heard.size() ? heard[i] : 0;
+  }
 };
 
 /// A satisfied wait, for explanations and for judging it again.
@@ -35,7 +40,19 @@ struct WaitRecord {
   int64_t offset = 0;
   const vm::Site* site = nullptr;
   bool reused = false;  ///< satisfied entirely by modifications that an earlier wait on the cell had seen
-  std::vector<uint32_t> sure;  ///< metas
+  uint32_t sure_one = UINT32_MAX;   ///< meta of the only sure observation
+  std::vector<uint32_t> sure_more;  ///< or of several
+  void add_sure(uint32_t meta_index) {
+    if (sure_one == UINT32_MAX && sure_more.empty()) {
+      sure_one = meta_index;
+    } else {
+      sure_more.push_back(meta_index);
+    }
+  }
+  bool surely(uint32_t meta_index) const {
+    return sure_one == meta_index ||
+           std::find(sure_more.begin(), sure_more.end(), meta_index) != sure_more.end();
+  }
 };
 
 /// Happens-before with vector clocks over chains, histories of accesses per object, modification orders of
@@ -74,8 +91,7 @@ class Analysis final : public Checker {
     ObjectInfo info;
     bool live = false;
     History shared;
-    std::vector<uint32_t> cell_at;  ///< by offset / 4: 1 + index of the cell
-    std::vector<Cell> cells;
+    Cells cells;
   };
   struct Part {
     std::unordered_map<int32_t, History> histories;
@@ -92,7 +108,7 @@ class Analysis final : public Checker {
     int64_t stride[vm::kMaxRank] = {};
     std::vector<uint8_t> old;
     uint64_t old_hash = 0;
-    std::vector<std::pair<uint32_t, size_t>> mods;  ///< cell, index of the modification to complete
+    int changes = -1;
   };
   /// Geometry of the access that completes a report, for index ranges.
   struct Shape {

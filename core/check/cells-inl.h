@@ -22,7 +22,8 @@ inline bool ordered(const Mod& earlier, const Mod& later) {
 }  // namespace cells_detail
 
 template <class Before, class After>
-Observed judge_wait(const Cell& cell, ir::WaitCmp cmp, int32_t expected, Before before, After after) {
+Observed judge_wait(const Cells& cells, const Cell& cell, ir::WaitCmp cmp, int32_t expected, Before before,
+                    After after) {
   using cells_detail::apply;
   using cells_detail::holds;
   Observed out;
@@ -31,7 +32,7 @@ Observed judge_wait(const Cell& cell, ir::WaitCmp cmp, int32_t expected, Before 
   int64_t value = cell.initial;
   std::vector<const Mod*> open;
   bool adds_only = true;
-  for (const Mod& m : cell.mods) {
+  for (const Mod& m : cells.mods.range(cell.mods)) {
     if (before(m)) {
       value = apply(m, value);
     } else if (!after(m)) {

@@ -57,6 +57,9 @@ struct Access {
   vm::AccessKind kind = vm::AccessKind::kRead;
   DType dtype = DType::kNone;  ///< two atomic adds of one dtype do not conflict
   bool remote = false;         ///< by RMA with a peer other than itself
+  /// A write that takes effect later (03 O-36): whether it changes a byte; -1: found by looking before and
+  /// after.
+  int changes = -1;
   /// Accesses of one object are compared within a part: 0 = everything of the object; a task whose accesses
   /// can only race with those of its own blocks and lanes has a part of its own.
   int64_t part = 0;
@@ -70,8 +73,7 @@ struct Access {
 /// An executed notify, told when it is committed.
 struct Notify {
   int64_t who = -1;  ///< Checker::identity of the issuer, which may have ended since
-  ActorInfo info;
-  Clock release;  ///< the issuer's clock when it executed the notify
+  Clock release;     ///< the issuer's clock when it executed the notify
   int32_t object = -1;
   int64_t offset = 0;  ///< byte offset of the cell in its slice
   ir::NotifyOp op = ir::NotifyOp::kAtomicAdd;

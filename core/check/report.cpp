@@ -74,7 +74,7 @@ void Analysis::finish() { end_round(); }
 
 bool Analysis::heard_rank(const Meta& listener, int rank) const {
   const auto it = ears_.find(listener.info.dispatch);
-  return it != ears_.end() && it->second.heard.count(rank) != 0;
+  return it != ears_.end() && it->second.last_from(rank) != 0;
 }
 
 /// Whether the listener's waits observed a notify of the speaker's rank that was not another lane of the
@@ -82,13 +82,11 @@ bool Analysis::heard_rank(const Meta& listener, int rank) const {
 bool Analysis::heard(const Meta& listener, const Meta& speaker) const {
   const auto it = ears_.find(listener.info.dispatch);
   if (it == ears_.end()) return false;
-  const auto of_rank = it->second.heard.find(speaker.info.rank);
-  if (of_rank == it->second.heard.end()) return false;
-  return std::any_of(of_rank->second.begin(), of_rank->second.end(), [&](uint32_t m) {
-    const ActorInfo& i = metas_[m].info;
-    return !(i.dispatch == speaker.info.dispatch && i.task == speaker.info.task &&
-             i.block == speaker.info.block && i.lane != speaker.info.lane);
-  });
+  const uint32_t m = it->second.last_from(speaker.info.rank);
+  if (m == 0) return false;
+  const ActorInfo& i = metas_[m - 1].info;
+  return !(i.dispatch == speaker.info.dispatch && i.task == speaker.info.task &&
+           i.block == speaker.info.block && i.lane != speaker.info.lane);
 }
 
 Analysis::Verdict Analysis::classify(const Found& f) const {
@@ -130,16 +128,16 @@ Analysis::Verdict Analysis::classify(const Found& f) const {
       if (waiter->last_wait < 0) continue;
       const WaitRecord& w = waits_[static_cast<size_t>(waiter->last_wait)];
       const Object& o = objects_[static_cast<size_t>(w.object)];
-      const auto i = static_cast<size_t>(w.offset / 4);
-      if (i >= o.cell_at.size() || o.cell_at[i] == 0) continue;
-      const Cell& c = o.cells[o.cell_at[i] - 1];
+      const Cell* c = o.cells.find(w.offset);
+      if (!c) continue;
       const int rank = metas_[other->meta].info.rank;
-      const bool may = std::any_of(c.mods.begin(), c.mods.end(), [&](const Mod& m) {
-        return metas_[m.meta].info.rank == rank && m.sequence > other->sequence &&
-               std::find(w.sure.begin(), w.sure.end(), m.meta) == w.sure.end();
-      });
-      const bool others = std::any_of(c.mods.begin(), c.mods.end(),
-                                      [&](const Mod& m) { return metas_[m.meta].info.rank != rank; });
+      bool may = false;
+      bool others = false;
+      for (const Mod& m : o.cells.mods.range(c->mods)) {
+        const bool from_other = metas_[m.meta].info.rank == rank;
+        others = others || !from_other;
+        may = may || (from_other && m.sequence > other->sequence && !w.surely(m.meta));
+      }
       if (may && others) {
         return {"X-40/X-45", "order-dependent arrival",
                 "wait for the full count, or give each source its own cell"};
@@ -321,12 +319,15 @@ void Analysis::missed_value(int32_t object_id, int64_t offset, const WaitNote& w
               " moves the cell from " + std::to_string(mod.before) + " to " + std::to_string(mod.after) +
               (mod.site ? " at " + mod.site->span.file_line() : std::string()) +
               ", and nothing orders that after the wait";
-  const Cell& c = o.cells[o.cell_at[static_cast<size_t>(offset / 4)] - 1];
+  const Cell& c = *o.cells.find(offset);
   std::string history = "history of the cell: " + std::to_string(c.initial);
-  const size_t from = c.mods.size() > 8 ? c.mods.size() - 8 : 0;
-  for (size_t k = from; k < c.mods.size(); ++k) {
-    history += ", rank " + std::to_string(metas_[c.mods[k].meta].info.rank) + " -> " +
-               std::to_string(c.mods[k].after);
+  uint32_t skip = c.mods.size > 8 ? c.mods.size - 8 : 0;
+  for (const Mod& m : o.cells.mods.range(c.mods)) {
+    if (skip > 0) {
+      --skip;
+      continue;
+    }
+    history += ", rank " + std::to_string(metas_[m.meta].info.rank) + " -> " + std::to_string(m.after);
   }
   d.notes.push_back({history, {}});
   d.hint = "use Ge";

@@ -81,7 +81,7 @@ void Analysis::notify(const Notify& n) {
     found(std::move(f));
   }
   // A Set against every other modification.
-  for (const Mod& other : c.mods) {
+  for (const Mod& other : o.cells.mods.range(c.mods)) {
     if (m.kind != Mod::Kind::kSet && other.kind == Mod::Kind::kAdd) continue;
     if (other.chain == m.chain || n.release->at(other.chain) >= other.epoch) continue;
     if (other.kind == Mod::Kind::kWrite) continue;  // told above, if it changed anything
@@ -100,7 +100,7 @@ void Analysis::notify(const Notify& n) {
   }
   // Waits that are not ordered before it: an Eq wait might have missed its value, and what was surely
   // observed may not be so sure with one arrival more.
-  for (const WaitNote& w : c.waits) {
+  for (const WaitNote& w : o.cells.waits.range(c.waits)) {
     if (w.chain == m.chain || n.release->at(w.chain) >= w.epoch) continue;
     if (w.cmp == ir::WaitCmp::kEq && n.before == w.expected && n.after != w.expected)
       missed_value(n.object, n.offset, w, m);
@@ -109,7 +109,7 @@ void Analysis::notify(const Notify& n) {
   if (static_cast<size_t>(me.rank) >= last_notify_.size())
     last_notify_.resize(static_cast<size_t>(me.rank) + 1, -1);
   if (me.rank >= 0) last_notify_[static_cast<size_t>(me.rank)] = m.sequence;
-  c.mods.push_back(std::move(m));
+  o.cells.mods.push_back(c.mods, std::move(m));
 }
 
 Clock Analysis::observe(const Observe& x) {
@@ -134,7 +134,7 @@ Clock Analysis::observe(const Observe& x) {
   }
   const uint32_t stamp = actor ? clock.stamp() : 0;
   auto before = [&](const Mod& m) { return clock.knows(m.chain, m.epoch); };
-  const Observed seen = judge_wait(c, x.cmp, x.expected, before, [](const Mod&) { return false; });
+  const Observed seen = judge_wait(o.cells, c, x.cmp, x.expected, before, [](const Mod&) { return false; });
 
   Ears& ears = ears_[x.info.dispatch];
   WaitRecord record;
@@ -143,28 +143,31 @@ Clock Analysis::observe(const Observe& x) {
   record.offset = x.offset;
   record.site = x.site;
   if (!seen.fresh && !c.waits.empty()) {
-    const int64_t earlier = c.waits.back().sequence;
-    record.reused = std::all_of(c.mods.begin(), c.mods.end(),
-                                [&](const Mod& m) { return !before(m) || m.sequence < earlier; });
+    const int64_t earlier = o.cells.waits.back(c.waits).sequence;
+    record.reused = true;
+    for (const Mod& m : o.cells.mods.range(c.mods))
+      record.reused = record.reused && (!before(m) || m.sequence < earlier);
   }
   auto hear = [&](uint32_t who) {
-    std::vector<uint32_t>& of_rank = ears.heard[metas_[who].info.rank];
-    if (of_rank.empty() || of_rank.back() != who) of_rank.push_back(who);
+    const auto rank = static_cast<size_t>(metas_[who].info.rank + 1);
+    if (ears.heard.size() <= rank)
+      ears.heard.resize(std::max(rank + 1, static_cast<size_t>(options_.ranks + 1)), 0);
+    ears.heard[rank] = who + 1;
   };
-  if (c.mods.size() < kFoldMods) {
-    for (const Mod& m : c.mods) {
+  if (c.mods.size < kFoldMods) {
+    for (const Mod& m : o.cells.mods.range(c.mods)) {
       if (before(m)) hear(m.meta);
     }
   }
   std::vector<Clock> sure;
   for (const Mod* m : seen.sure) {
     sure.push_back(m->release);
-    record.sure.push_back(m->meta);
+    record.add_sure(m->meta);
     hear(m->meta);
   }
   if (x.cmp == ir::WaitCmp::kEq) {
     // A modification away from the value that is not ordered with the wait.
-    for (const Mod& m : c.mods) {
+    for (const Mod& m : o.cells.mods.range(c.mods)) {
       if (m.before != x.expected || m.after == x.expected || before(m)) continue;
       WaitNote w;
       w.cmp = x.cmp;
@@ -188,17 +191,15 @@ Clock Analysis::observe(const Observe& x) {
   note.sequence = ++sequence_;
   waits_.push_back(std::move(record));
   if (actor) {
-    if (c.waits.size() >= kKeptWaits) c.waits.erase(c.waits.begin());
-    c.waits.push_back(note);
+    if (c.waits.size >= kKeptWaits) o.cells.waits.pop_front(c.waits);
+    o.cells.waits.push_back(c.waits, note);
   }
   for (const Clock& s : sure) clock.acquire(s);
   // Old modifications that every later wait of this rank knows are one starting value.
-  if (c.mods.size() >= kFoldMods) {
-    size_t n = 0;
-    while (n < c.mods.size() && clock.knows(c.mods[n].chain, c.mods[n].epoch)) ++n;
-    if (n > 0) {
-      c.initial = c.mods[n - 1].after;
-      c.mods.erase(c.mods.begin(), c.mods.begin() + static_cast<std::ptrdiff_t>(n));
+  if (c.mods.size >= kFoldMods) {
+    while (!c.mods.empty() && before(o.cells.mods.front(c.mods))) {
+      c.initial = o.cells.mods.front(c.mods).after;
+      o.cells.mods.pop_front(c.mods);
     }
   }
   return actor ? nullptr : join(sure);
@@ -215,14 +216,14 @@ void Analysis::enter_collective(const Entered& x) {
   std::string cells;
   int left = -1;
   int count = 0;
-  const int64_t last = std::min<int64_t>(x.box.end(), static_cast<int64_t>(o.cell_at.size()) * 4);
+  const int64_t last = std::min<int64_t>(x.box.end(), o.cells.end());
   for (int64_t at = x.box.base; at < last; at += 4) {
-    const uint32_t index = o.cell_at[static_cast<size_t>(at / 4)];
-    if (index == 0) continue;
-    const Cell& c = o.cells[index - 1];
+    const Cell* found = o.cells.find(at);
+    if (!found) continue;
+    const Cell& c = *found;
     int64_t value = c.initial;
     int by = -1;
-    for (const Mod& m : c.mods) {
+    for (const Mod& m : o.cells.mods.range(c.mods)) {
       if (!actor.clock.knows(m.chain, m.epoch)) continue;
       value = m.kind == Mod::Kind::kAdd ? value + m.value : m.value;
       by = metas_[m.meta].info.rank;
@@ -254,31 +255,32 @@ void Analysis::enter_collective(const Entered& x) {
 
 /// Both vector lanes of a block issued the same AtomicAdd.
 void Analysis::check_lanes(const Notify& n) {
-  if (n.info.lane < 0 || n.op != ir::NotifyOp::kAtomicAdd || !n.site) return;
+  const ActorInfo& info = metas_[static_cast<size_t>(n.who)].info;
+  if (info.lane < 0 || n.op != ir::NotifyOp::kAtomicAdd || !n.site) return;
   const std::string key =
-      std::to_string(n.info.dispatch) + "|" + std::to_string(n.info.task) + "|" +
-      std::to_string(n.info.block) + "|" + std::to_string(reinterpret_cast<uintptr_t>(n.site)) + "|" +
-      std::to_string(n.iteration) + "|" + std::to_string(n.object) + "|" + std::to_string(n.offset);
+      std::to_string(info.dispatch) + "|" + std::to_string(info.task) + "|" + std::to_string(info.block) +
+      "|" + std::to_string(reinterpret_cast<uintptr_t>(n.site)) + "|" + std::to_string(n.iteration) + "|" +
+      std::to_string(n.object) + "|" + std::to_string(n.offset);
   if (lane_notifies_.size() > 65536) lane_notifies_.clear();
-  const auto [it, fresh] = lane_notifies_.try_emplace(key, std::pair{n.info.lane, n.value});
-  if (fresh || it->second.first == n.info.lane) return;
+  const auto [it, fresh] = lane_notifies_.try_emplace(key, std::pair{info.lane, n.value});
+  if (fresh || it->second.first == info.lane) return;
   Diagnostic d;
   d.cls = ErrorClass::kProtocolError;
   d.severity = options_.strict ? Severity::kError : Severity::kWarning;
   d.id = "X-56";
   d.title = "both lanes issue the same notify";
   const Object& o = object(n.object);
-  d.message = "both vector lanes of block " + std::to_string(n.info.block) + " of kernel '" +
-              (n.info.kernel ? n.info.kernel->name : std::string()) + "' issued the same AtomicAdd on " +
+  d.message = "both vector lanes of block " + std::to_string(info.block) + " of kernel '" +
+              (info.kernel ? info.kernel->name : std::string()) + "' issued the same AtomicAdd on " +
               o.info.name + " cell at byte " + std::to_string(n.offset) + " of rank " +
               std::to_string(o.info.rank) + "; the cell is now " + std::to_string(n.after);
   d.hint = "shard by the lane index, or guard with `if aiv_id == 0`";
   d.span = n.site->span;
-  d.rank = n.info.rank;
-  d.core = n.info.core;
-  d.task = n.info.task;
-  d.kernel = n.info.kernel ? n.info.kernel->name : std::string();
-  d.block = n.info.block;
+  d.rank = info.rank;
+  d.core = info.core;
+  d.task = info.task;
+  d.kernel = info.kernel ? info.kernel->name : std::string();
+  d.block = info.block;
   lane_notifies_.erase(it);
   sink_.report(std::move(d));
 }

@@ -5,6 +5,7 @@
 
 #include "core/machine/machine_ops.h"
 #include "core/machine/simulation.h"
+#include "core/vm/ops/region.h"
 
 namespace pypto::machine {
 
@@ -169,7 +170,25 @@ void Actor::scope(bool begin, ir::ScopeKind scope_kind) {
 
 // ------------------------------------------------------------------ lanes and members
 
+void Actor::deliver() {
+  std::vector<DelayedStore> stores = std::move(travelling);
+  travelling.clear();
+  for (DelayedStore& s : stores) {
+    if (s.atomic) {
+      vm::add_cells(s.target, s.data);
+    } else {
+      vm::copy_cells(s.target, s.data);
+    }
+    ObjectRecord& object = sim_.object_of(s.target);
+    if (object.waiters > 0 && !object.dirty) {
+      object.dirty = true;
+      sim_.dirty_.push_back(s.target.buffer->object);
+    }
+  }
+}
+
 void Actor::spawn(std::unique_ptr<vm::Fiber> child, int child_lane) {
+  deliver();
   auto actor = std::make_unique<Actor>(sim_, Kind::kLane, dispatch);
   Actor& kid = *actor;
   kid.task = task;
@@ -229,11 +248,20 @@ bool Actor::join() {
 void Actor::access(const vm::View& v, vm::AccessKind access) { record(v, access, {}, false, {}); }
 
 void Actor::record(const vm::View& v, vm::AccessKind access, ir::OpId op, bool remote,
-                   const std::string& name) {
+                   const std::string& name, int changes) {
   ObjectRecord& object = sim_.object_of(v);
   if (access != vm::AccessKind::kRead && object.waiters > 0 && !object.dirty) {
     object.dirty = true;
     sim_.dirty_.push_back(v.buffer->object);
+  }
+  if (!travelling.empty()) {
+    // The core's own later accesses see what it sent.
+    for (const DelayedStore& s : travelling) {
+      if (s.target.buffer == v.buffer) {
+        deliver();
+        break;
+      }
+    }
   }
   if (object.pending_notifies > 0) sim_.apply_pending_in(*this, v);
   if (!sim_.checking) return;
@@ -252,6 +280,7 @@ void Actor::record(const vm::View& v, vm::AccessKind access, ir::OpId op, bool r
   a.site = site();
   a.name = name;
   a.view = &v;
+  a.changes = changes;
   sim_.checker->access(a);
 }
 

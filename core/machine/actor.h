@@ -32,8 +32,12 @@ class Actor final : public vm::Env {
   bool join() override;
   std::vector<std::unique_ptr<vm::Fiber>>& children() override { return child_fibers; }
 
+  /// Completes the remote stores of this actor that are still travelling (03 O-36, M-26).
+  void deliver();
+
   /// An access through another actor's name: the operation, whether it crosses ranks, and the operand's name.
-  void record(const vm::View& v, vm::AccessKind kind, ir::OpId op, bool remote, const std::string& name);
+  void record(const vm::View& v, vm::AccessKind kind, ir::OpId op, bool remote, const std::string& name,
+              int changes = -1);
 
   Simulation& sim() const { return sim_; }
   const vm::Site* site() const { return fiber ? fiber->site() : nullptr; }
@@ -71,6 +75,7 @@ class Actor final : public vm::Env {
   check::Clock end;
   bool heap_waited = false;
   CollectiveState collective;
+  std::vector<DelayedStore> travelling;
   std::string barrier_key;  ///< of the barrier it has arrived at
   bool barrier_passed = false;
 };

@@ -450,7 +450,9 @@ void Simulation::add_waits(Diagnostic& d) {
 void Simulation::deadlock() {
   checker->finish();  // a report that was held back for the end comes first
   Explanation explanation(*this);
-  throw Failure(explanation.make());
+  Diagnostic d = explanation.make();
+  d.replay = policy.token();
+  throw Failure(std::move(d));
 }
 
 }  // namespace pypto::machine

@@ -98,6 +98,8 @@ class HostPlanner final : public vm::Env {
   vm::View view(vm::OpCall& call);
   int group_of(const vm::CallInsn& call, int rank);
   int device_of(const vm::CallInsn& call, const vm::Frame& frame, const std::vector<ArgValue>& args);
+  /// Resident rows stay where they are: each must go to the rank that holds it (04 DEV-8).
+  void check_holders(const std::vector<ArgValue>& args, int rank);
   void order(HostStep& step, const vm::FunctionCode& fn);
 
   Simulation& sim_;
@@ -229,6 +231,22 @@ int HostPlanner::device_of(const vm::CallInsn& call, const vm::Frame& frame,
   return unpinned_++ % sim_.ranks;
 }
 
+void HostPlanner::check_holders(const std::vector<ArgValue>& args, int rank) {
+  for (const ArgValue& a : args) {
+    const ResidentRows* rows = a.is_view ? resident_rows(a.view) : nullptr;
+    if (!rows || rows->ranks.empty()) continue;
+    const int64_t row = rows->stacked && rows->row_bytes > 0 ? a.view.offset / rows->row_bytes : 0;
+    if (row >= static_cast<int64_t>(rows->ranks.size())) continue;
+    const int holder = rows->ranks[static_cast<size_t>(row)];
+    if (holder == rank || holder < 0) continue;
+    fail(ErrorClass::kValueError,
+         (rows->stacked ? "row " + std::to_string(row) + " of " : std::string()) + "the resident argument " +
+             sim_.storage_text(a.view) + " lives on rank " + std::to_string(holder) +
+             " but is dispatched to rank " + std::to_string(rank) +
+             "; dispatch it with device=" + std::to_string(holder) + ", or upload it to the other rank");
+  }
+}
+
 void HostPlanner::order(HostStep& step, const vm::FunctionCode& fn) {
   auto after = [&](int pred, std::string reason) {
     if (pred < 0 || pred == step.index) return;
@@ -287,6 +305,7 @@ ExecStatus HostPlanner::call(const vm::CallInsn& call, vm::Frame& frame) {
   }
   if (!step.callback) {
     step.rank = device_of(call, frame, step.args);
+    check_holders(step.args, step.rank);
     step.group = group_of(call, step.rank);
     Group& group = plan_.groups[static_cast<size_t>(step.group)];
     for (const ArgValue& a : step.args) {

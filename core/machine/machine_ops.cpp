@@ -39,6 +39,23 @@ int64_t block_index(const Actor& actor) { return actor.block ? actor.block->inde
 
 ExecStatus run_machine_op(Actor& actor, vm::OpCall& call) {
   Simulation& sim = actor.sim();
+  if (!actor.travelling.empty()) {
+    // Outgoing edges complete what is travelling; so do other transfers, which do not travel.
+    switch (call.op) {
+      case OpId::k_notify:
+      case OpId::k_put:
+      case OpId::k_tile_put:
+      case OpId::k_tpush_to_aiv:
+      case OpId::k_tpush_to_aic:
+      case OpId::k_syncall:
+      case OpId::k_sync_set:
+      case OpId::k_fence:
+        actor.deliver();
+        break;
+      default:
+        break;
+    }
+  }
   switch (call.op) {
     case OpId::k_notify:
       return op_notify(actor, call);

@@ -60,11 +60,7 @@ void count(Actor& actor, const WindowPlace& place, int peer, int64_t bytes, int6
   }
   ++(comm.*operations);
   comm.*volume += bytes;
-  auto& pair = actor.sim()
-                   .run_report.ranks[static_cast<size_t>(actor.dispatch.rank)]
-                   .by_peer[place.domain->members[static_cast<size_t>(peer)]];
-  ++pair.first;
-  pair.second += bytes;
+  actor.sim().count_traffic(actor.dispatch.rank, place.domain->members[static_cast<size_t>(peer)], bytes);
 }
 
 /// Bytes on which an uncommitted notify of this core lies are read in the next round (03 M-38).
@@ -107,6 +103,20 @@ ExecStatus op_remote_load(Actor& actor, vm::OpCall& call) {
   call.set_result(std::move(out));
   return ExecStatus::kDone;
 }
+
+namespace {
+
+/// Whether both views hold the same bytes (the second is packed).
+bool same_cells(const View& a, const View& packed) {
+  View copy = packed;
+  copy.buffer = vm::BufferRef(
+      vm::pool_alloc(std::max<int64_t>(packed.elements() * dtype_bytes(packed.dtype), 1), true));
+  copy.offset = 0;
+  vm::copy_cells(copy, a);
+  return std::equal(copy.data(), copy.data() + packed.elements() * dtype_bytes(packed.dtype), packed.data());
+}
+
+}  // namespace
 
 ExecStatus op_remote_store(Actor& actor, vm::OpCall& call) {
   const View source = call.view(0);
@@ -151,6 +161,18 @@ ExecStatus op_remote_store(Actor& actor, vm::OpCall& call) {
   }
   shaped.fully_valid = true;
   const bool atomic = call.attr_int(AttrKey::k_atomic) != 0;
+  if (actor.sim().policy.delays_remote() && peer != place.me) {
+    DelayedStore d;
+    d.data = vm::packed_copy(call, shaped, window.dtype);
+    d.target = window;
+    d.atomic = atomic;
+    const bool changes = atomic || !same_cells(window, d.data);
+    actor.record(window, atomic ? AccessKind::kAtomic : AccessKind::kWrite, call.op, true, name,
+                 changes ? 1 : 0);
+    actor.travelling.push_back(std::move(d));
+    count(actor, place, peer, payload(window), &CommCounters::remote_store, &CommCounters::bytes_written);
+    return ExecStatus::kDone;
+  }
   actor.record(window, atomic ? AccessKind::kAtomic : AccessKind::kWrite, call.op, peer != place.me, name);
   if (atomic) {
     if (shaped.dtype != window.dtype) shaped = vm::packed_copy(call, shaped, window.dtype);

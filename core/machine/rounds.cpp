@@ -110,8 +110,12 @@ void Simulation::step_actor(Actor& actor) {
     case vm::RunStatus::kDone:
       --actor.dispatch.active;
       actor.state = Actor::State::kDone;
+      actor.deliver();
       actor.end = checker->end(actor.id);
-      log_.push_back({&actor, 0});
+      log_.push_back({&actor,
+                      0,
+                      {actor.key.rank, actor.key.dispatch, actor.key.task, actor.key.block, 0},
+                      &actor.dispatch});
       break;
     case vm::RunStatus::kQuantum:
     case vm::RunStatus::kYield:
@@ -150,7 +154,11 @@ void Simulation::fail_actor(Actor& actor, Diagnostic d) {
 // ------------------------------------------------------------------ commit
 
 void Simulation::log_notify(PendingNotify n) {
-  log_.push_back({nullptr, notifies_.size()});
+  const Actor& root = *n.block->root;
+  log_.push_back({nullptr,
+                  notifies_.size(),
+                  {root.key.rank, root.key.dispatch, root.key.task, root.key.block, 0},
+                  &root.dispatch});
   ++objects[static_cast<size_t>(n.buffer->object)].pending_notifies;
   if (n.block->notifies.empty()) notifying_blocks_.push_back(n.block);
   n.block->notifies.push_back(notifies_.size());
@@ -192,8 +200,8 @@ void Simulation::apply(PendingNotify& n) {
   if (n.op == ir::NotifyOp::kAtomicAdd) overflow = __builtin_add_overflow(before, n.value, &after);
   std::memcpy(n.buffer->data + n.offset, &after, sizeof(after));
   if (cell_events.size() < kMaxCellEvents) {
-    cell_events.push_back({n.buffer->object, n.event.info.rank, n.offset, before, after,
-                           static_cast<int32_t>(round_), false, n.event.site});
+    cell_events.push_back({n.buffer->object, n.rank, n.offset, before, after, static_cast<int32_t>(round_),
+                           false, n.event.site});
   }
   n.event.before = before;
   n.event.after = after;
@@ -209,7 +217,7 @@ void Simulation::apply(PendingNotify& n) {
                 std::to_string(objects[static_cast<size_t>(n.buffer->object)].rank);
     d.hint = "reset between rounds";
     if (n.event.site) d.span = n.event.site->span;
-    d.rank = n.event.info.rank;
+    d.rank = n.rank;
     report(std::move(d));
   }
   look_at_cell(n.buffer.get(), n.offset);
@@ -265,8 +273,28 @@ void Simulation::recheck_cells() {
   dirty_.clear();
 }
 
+/// Under `explore` some issuers' commits stay behind: all of one issuer, so that its own order is kept.
+void Simulation::withhold() {
+  std::vector<LogEntry> all = std::move(held_);
+  held_.clear();
+  for (const LogEntry& e : all) --e.dispatch->active;
+  all.insert(all.end(), log_.begin(), log_.end());
+  log_.clear();
+  const bool nothing_else = next_.empty();
+  for (const LogEntry& e : all) {
+    const bool behind =
+        std::any_of(held_.begin(), held_.end(), [&](const LogEntry& h) { return h.issuer == e.issuer; });
+    if (behind || (!nothing_else && policy.withholds(e.issuer, round_))) {
+      held_.push_back(e);
+      ++e.dispatch->active;
+    } else {
+      log_.push_back(e);
+    }
+  }
+}
+
 void Simulation::commit() {
-  // Commits may log nothing new, but completions start tasks and wake control planes.
+  if (policy.explores()) withhold();
   for (size_t i = 0; i < log_.size(); ++i) {
     const LogEntry e = log_[i];
     if (e.done) {
@@ -278,7 +306,16 @@ void Simulation::commit() {
   log_.clear();
   for (Block* block : notifying_blocks_) block->notifies.clear();
   notifying_blocks_.clear();
-  notifies_.clear();
+  std::vector<PendingNotify> kept;
+  for (LogEntry& e : held_) {
+    if (e.done) continue;
+    PendingNotify& n = notifies_[e.notify];
+    e.notify = kept.size();
+    if (n.block->notifies.empty()) notifying_blocks_.push_back(n.block);
+    n.block->notifies.push_back(kept.size());
+    kept.push_back(std::move(n));
+  }
+  notifies_ = std::move(kept);
   recheck_cells();
   checker->end_round();
   drain_completions();
@@ -307,6 +344,14 @@ void Simulation::finish_actor(Actor& actor) {
 
 /// Waits that only bound memory or follow host order by courtesy are given up when nothing else can move.
 bool Simulation::release_soft_waits() {
+  if (!held_.empty()) {
+    commit();
+    schedule();
+    note_quiet_groups();
+    start_steps();
+    schedule();
+    return true;
+  }
   bool any = false;
   for (const auto& step : steps) {
     if (!step->dispatch) continue;

@@ -39,15 +39,25 @@ Simulation::Simulation(const vm::Program& program_in, const RunOptions& options_
       options(options_in),
       callback(callback_in),
       world(world_in),
-      run_report(report_in) {
+      run_report(report_in),
+      policy(options_in) {
   ranks = static_cast<int>(options.device_ids.size());
   run_report = RunReport();
   run_report.world_size = ranks;
+  traffic_.resize(static_cast<size_t>(ranks));
   for (int r = 0; r < ranks; ++r) {
     RankReport rank;
     rank.rank = r;
     run_report.ranks.push_back(std::move(rank));
     devices.push_back(std::make_unique<Device>(cluster_count(program.arch)));
+  }
+  if (options.delay_remote && !policy.explores()) {
+    Diagnostic d;
+    d.cls = ErrorClass::kValueError;
+    d.severity = Severity::kWarning;
+    d.id = "W-DELAY-REMOTE";
+    d.message = "SimOptions.delay_remote has an effect only with schedule=\"explore\"";
+    run_report.diagnostics.push_back(std::move(d));
   }
   if (options.checks != Checks::kOff && needs_checker(program, &track_tensors)) {
     check::CheckOptions c;
@@ -68,6 +78,7 @@ Simulation::~Simulation() {
   runnable_.clear();
   next_.clear();
   log_.clear();
+  held_.clear();
   notifies_.clear();
   finished_blocks_.clear();
   finished_dispatches_.clear();
@@ -180,6 +191,13 @@ void Simulation::retain_windows() {
 }
 
 void Simulation::sort_reports() {
+  for (int r = 0; r < ranks; ++r) {
+    const auto& of_rank = traffic_[static_cast<size_t>(r)];
+    for (size_t peer = 0; peer < of_rank.size(); ++peer) {
+      if (of_rank[peer].first)
+        run_report.ranks[static_cast<size_t>(r)].by_peer[static_cast<int>(peer)] = of_rank[peer];
+    }
+  }
   std::stable_sort(run_report.dispatches.begin(), run_report.dispatches.end(),
                    [](const DispatchRecord& a, const DispatchRecord& b) {
                      return std::tie(a.rank, a.index) < std::tie(b.rank, b.index);
@@ -224,6 +242,7 @@ void Simulation::annotate(Diagnostic& d, const Actor& actor) const {
     where += ", orchestration '" + d.kernel + "'";
   }
   d.message += " [" + where + "]";
+  d.replay = policy.token();
 }
 
 void Simulation::fail_run(ErrorClass cls, std::string id, std::string message, Span span, std::string hint) {
@@ -237,6 +256,7 @@ void Simulation::fail_run(ErrorClass cls, std::string id, std::string message, S
 }
 
 void Simulation::report(Diagnostic d) {
+  d.replay = policy.token();
   if (d.severity == Severity::kError) {
     run_report.ok = false;
     if (!options.collect) throw Failure(std::move(d));

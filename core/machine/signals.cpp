@@ -121,17 +121,13 @@ ExecStatus op_notify(Actor& actor, vm::OpCall& call) {
   n.block = actor.block;
   CommCounters& comm = actor.dispatch.comm;
   ++(peer == place.me ? comm.notify_self : comm.notify_remote);
-  if (peer != place.me) {
-    ++sim.run_report.ranks[static_cast<size_t>(actor.dispatch.rank)]
-          .by_peer[place.domain->members[static_cast<size_t>(peer)]]
-          .first;
-  }
+  if (peer != place.me)
+    sim.count_traffic(actor.dispatch.rank, place.domain->members[static_cast<size_t>(peer)], 0);
   check::Notify& e = n.event;
   e.site = actor.site();
-  e.info.rank = actor.dispatch.rank;
+  n.rank = actor.dispatch.rank;
   if (sim.checking) {
     e.who = sim.checker->identity(actor.id);
-    e.info = actor.info();
     e.release = sim.checker->release(actor.id);
     e.object = n.buffer->object;
     e.offset = n.offset;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/machine/actor.h"
+#include "core/machine/schedule.h"
 #include "core/machine/state.h"
 #include "core/machine/world.h"
 
@@ -65,6 +66,7 @@ class Simulation final : public check::Sink {
     ir::NotifyOp op = ir::NotifyOp::kAtomicAdd;
     int32_t value = 0;
     check::Notify event;
+    int32_t rank = -1;
     Block* block = nullptr;  ///< of the issuer
     bool applied = false;
   };
@@ -73,6 +75,14 @@ class Simulation final : public check::Sink {
   /// Whether an uncommitted notify of this actor or its block is in the bytes of `v`.
   bool pending_notify_in(const Actor& actor, const vm::View& v);
   void apply_pending_in(const Actor& actor, const vm::View& v);
+
+  /// One message with `bytes` of payload from rank to rank (04 OBS-7).
+  void count_traffic(int rank, int peer, int64_t bytes) {
+    auto& of_rank = traffic_[static_cast<size_t>(rank)];
+    if (of_rank.empty()) of_rank.resize(static_cast<size_t>(ranks));
+    ++of_rank[static_cast<size_t>(peer)].first;
+    of_rank[static_cast<size_t>(peer)].second += bytes;
+  }
 
   // ---- tasks (tasks.cpp)
   struct Submission {
@@ -111,6 +121,7 @@ class Simulation final : public check::Sink {
   RetainedWorld* world;
   RunReport& run_report;
   std::unique_ptr<check::Checker> checker;
+  Policy policy;
   bool checking = false;
   bool track_tensors = false;
   int ranks = 1;
@@ -129,6 +140,8 @@ class Simulation final : public check::Sink {
   struct LogEntry {
     Actor* done = nullptr;  ///< else a notify
     size_t notify = 0;
+    ActorKey issuer;  ///< of the block, for withholding
+    Dispatch* dispatch = nullptr;
   };
 
   // rounds.cpp
@@ -138,6 +151,7 @@ class Simulation final : public check::Sink {
   void finish_actor(Actor& actor);
   void fail_actor(Actor& actor, Diagnostic d);
   void commit();
+  void withhold();
   void apply(PendingNotify& n);
   void recheck_cells();
   void look_at_cell(const vm::Buffer* buffer, int64_t offset);
@@ -176,10 +190,12 @@ class Simulation final : public check::Sink {
   void sort_reports();
 
   int64_t round_ = 0;
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> traffic_;  ///< by rank, peer: messages, bytes
   std::vector<int32_t> free_objects_;
   std::vector<Actor*> runnable_;
   std::vector<Actor*> next_;
-  std::vector<LogEntry> log_;
+  std::vector<LogEntry> log_;   ///< of this round
+  std::vector<LogEntry> held_;  ///< withheld from earlier rounds, in order of issue
   std::vector<PendingNotify> notifies_;
   std::vector<Block*> notifying_blocks_;
   struct Watch {

@@ -172,6 +172,13 @@ struct Events {
   check::Clock clock;
 };
 
+/// Data of a remote_store that is still travelling (03 O-36).
+struct DelayedStore {
+  vm::View target;
+  vm::View data;
+  bool atomic = false;
+};
+
 /// A running block of a task on its cores.
 struct Block {
   Task* task = nullptr;
@@ -285,7 +292,7 @@ struct Dispatch {
   const vm::FunctionCode* fn = nullptr;
   std::unique_ptr<Actor> orch;
   bool orch_done = false;
-  int active = 0;  ///< runnable actors
+  int active = 0;  ///< runnable actors, and commits that are withheld
   int64_t submitted = 0;
   int64_t live = 0;     ///< tasks not completed
   int64_t waiters = 0;  ///< tasks with open conditions (03 O-27 f)

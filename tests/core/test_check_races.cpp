@@ -303,6 +303,66 @@ TEST(CheckRaces, ConsumerTaskSeesWhatTheProducerTaskAcquired) {  // 03 M-11, P-1
   EXPECT_EQ(run_for_id(p, 3), "");
 }
 
+TEST(CheckSchedules, EverySeedGivesTheSameResultsAndReports) {  // 04 SIM-3, SIM-4, 03 M-35
+  RankProgram good;
+  good.build([](FunctionBuilder& k, const Operands& a) {
+    for (int64_t i = 0; i < 3; ++i) {
+      stage_round(k, a, i);
+      barrier(k, a, 2 * i + 1);
+      fetch(k, a, a.left);
+      barrier(k, a, 2 * i + 2);
+    }
+  });
+  RankProgram bad;
+  bad.build([](FunctionBuilder& k, const Operands& a) {
+    stage(k, a, k.constant(0));
+    fetch(k, a, a.left);
+    barrier(k, a);
+  });
+  std::vector<float> expected;
+  good.run_ranks(4, &expected);
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    RunOptions options;
+    options.schedule = Schedule::kExplore;
+    options.seed = seed;
+    options.delay_remote = seed % 2 == 1;
+    std::vector<float> y;
+    const RunReport r = good.run_ranks(4, &y, options);
+    EXPECT_EQ(y, expected) << seed;
+    EXPECT_TRUE(r.diagnostics.empty()) << seed;
+    Diagnostic d;
+    EXPECT_EQ(run_for_id(bad, 2, &d, options), "X-40/X-42") << seed;
+    RunOptions again;
+    again.replay = d.replay;
+    Diagnostic same;
+    EXPECT_EQ(run_for_id(bad, 2, &same, again), d.id);
+    EXPECT_EQ(same.message, d.message);
+  }
+}
+
+TEST(CheckSchedules, RemoteStoresTravelUntilTheNextEdge) {  // 03 O-36
+  RankProgram p;
+  p.build([](FunctionBuilder& k, const Operands& a) {
+    const Reg zero = k.constant(0);
+    const Reg one = k.constant(1);
+    k.remote_store(own_value(k, a), a.box, a.right, zero);
+    k.notify(a.sig, a.right, zero, one);
+    k.wait(a.sig, zero, one);
+    read_own(k, a);
+  });
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    RunOptions options;
+    options.schedule = Schedule::kExplore;
+    options.seed = seed;
+    options.delay_remote = true;
+    std::vector<float> y;
+    const RunReport r = p.run_ranks(3, &y, options);
+    EXPECT_TRUE(r.diagnostics.empty());
+    EXPECT_EQ(y[0], 9);
+    EXPECT_EQ(y[4], 1);
+  }
+}
+
 // ------------------------------------------------------------------ one device
 
 struct Scratch {

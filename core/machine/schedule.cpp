@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/machine/schedule.h"
+
+#include <cstdlib>
+
+#include "core/base/diagnostic.h"
+
+namespace pypto::machine {
+namespace {
+
+constexpr uint64_t kChangeEvery = 16;  ///< rounds between changes of priorities, on average
+constexpr uint64_t kWithholdOneIn = 3;
+
+uint64_t mix(uint64_t x) {  // splitmix64
+  x += 0x9E3779B97F4A7C15ull;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+Policy::Policy(const RunOptions& options)
+    : schedule_(options.schedule), seed_(options.seed), delay_(options.delay_remote) {
+  if (options.replay.empty()) return;
+  // "fast", "timed", or "explore-<seed>" with "-delay" behind it.
+  const std::string& t = options.replay;
+  if (t == "fast" || t == "timed") {
+    schedule_ = t == "fast" ? Schedule::kFast : Schedule::kTimed;
+    return;
+  }
+  const std::string prefix = "explore-";
+  char* end = nullptr;
+  if (t.rfind(prefix, 0) == 0) {
+    seed_ = std::strtoull(t.c_str() + prefix.size(), &end, 10);
+    const std::string rest = end;
+    if (end != t.c_str() + prefix.size() && (rest.empty() || rest == "-delay")) {
+      schedule_ = Schedule::kExplore;
+      delay_ = !rest.empty();
+      return;
+    }
+  }
+  fail(ErrorClass::kValueError, "replay token '" + t + "' is not one that a report gave", {},
+       "pass the token of a report unchanged");
+}
+
+std::string Policy::token() const {
+  if (schedule_ == Schedule::kTimed) return "timed";
+  if (schedule_ == Schedule::kFast) return "fast";
+  return "explore-" + std::to_string(seed_) + (delay_ ? "-delay" : "");
+}
+
+uint64_t Policy::hash(const ActorKey& key, uint64_t salt) const {
+  uint64_t h = mix(seed_ ^ mix(salt));
+  for (const int64_t part :
+       {int64_t{key.rank}, int64_t{key.dispatch}, key.task, int64_t{key.block}, int64_t{key.lane}}) {
+    h = mix(h ^ static_cast<uint64_t>(part));
+  }
+  return h;
+}
+
+uint64_t Policy::priority(const ActorKey& key) const { return explores() ? hash(key, 1 + phase_) : 0; }
+
+bool Policy::withholds(const ActorKey& issuer, int64_t round) const {
+  return explores() && hash(issuer, ~static_cast<uint64_t>(round)) % kWithholdOneIn == 0;
+}
+
+void Policy::begin_round(int64_t round) {
+  if (explores() && mix(seed_ + static_cast<uint64_t>(round) * 2) % kChangeEvery == 0) ++phase_;
+}
+
+}  // namespace pypto::machine

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/machine/run.h"
+#include "core/machine/state.h"
+
+namespace pypto::machine {
+
+/// Which of the legal interleavings a run takes (04 section 22): a function of policy and seed alone.
+class Policy {
+ public:
+  explicit Policy(const RunOptions& options);
+
+  bool explores() const { return schedule_ == Schedule::kExplore; }
+  bool delays_remote() const { return explores() && delay_; }
+  Schedule schedule() const { return schedule_; }
+  /// Place of an actor in the round: lower runs, and therefore commits, earlier.
+  uint64_t priority(const ActorKey& key) const;
+  /// Whether the commits of this issuer are kept back at the end of the round.
+  bool withholds(const ActorKey& issuer, int64_t round) const;
+  /// Called before each round; a few times in a run the priorities change.
+  void begin_round(int64_t round);
+  /// Reproduces this schedule as SimOptions.replay.
+  std::string token() const;
+
+ private:
+  uint64_t hash(const ActorKey& key, uint64_t salt) const;
+
+  Schedule schedule_ = Schedule::kFast;
+  uint64_t seed_ = 0;
+  bool delay_ = false;
+  uint64_t phase_ = 0;
+};
+
+}  // namespace pypto::machine
