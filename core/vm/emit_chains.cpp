@@ -25,6 +25,7 @@ struct Parts {
 };
 
 bool chainable(const OpInsn& o, Parts* parts) {
+  if (o.attrs.find(ir::AttrKey::k_acc_dtype)) return false;  // a product's declared dtype is rounded to first
   if (o.results.size() != 1 || o.results[0].cls != RegClass::kView || o.operands.empty()) return false;
   if (o.operands[0].kind != Operand::Kind::kReg || o.operands[0].reg.cls != RegClass::kView) return false;
   *parts = {};

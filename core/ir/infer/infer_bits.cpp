@@ -47,6 +47,8 @@ ExprPtr type_cast(Typer& t) {
                       std::string(dtype_text(to)) + " on the '" + t.arch_text() + "' platform",
                   "go through pl.FP32 with two casts where both exist");
   }
+  // A cast reads a product at its declared dtype, not its accumulator (02 O-1802).
+  if (x.acc_dtype != DType::kNone) t.attrs.set(AttrKey::k_acc_dtype, static_cast<int64_t>(x.dtype));
   // A product that becomes the operand of another product stays on the cube (02 O-1102): its consumers place
   // it.
   if (x.is_tile() && x.space == MemorySpace::kAcc)
