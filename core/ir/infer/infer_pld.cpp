@@ -9,14 +9,16 @@ namespace pypto::ir::infer {
 
 void peer_operand(Typer& t, int i) {
   if (!t.is_scalar(i) || !is_int(t.type(i).dtype) || t.arg(i)->kind == ExprKind::kNone) {
-    t.bad(i, "an integer scalar (a rank of the domain)", "keep peers in integers: (me + 1) % nranks");
+    const bool real = t.is_scalar(i) && is_float(t.type(i).dtype);
+    t.bad(i, "an integer scalar (a rank of the domain)", "keep peers in integers: (me + 1) % nranks",
+          real ? "X-27" : "");
   }
   if (const auto c = t.constant(i)) {
     const int64_t n = t.context.domain_size;
     if (*c < 0 || (n > 0 && *c >= n)) {
       t.value_error("peer " + std::to_string(*c) + " is outside [0, " +
                         (n > 0 ? std::to_string(n) : std::string("nranks")) + "), the ranks of the domain",
-                    "wrap it with % nranks; peers are domain-relative");
+                    "wrap it with % nranks; peers are domain-relative", "X-20");
     }
   }
   t.index(i);
@@ -27,7 +29,7 @@ void reject_block_scaled(const Typer& t, int i) {
   if (layout == TensorLayout::kMxAZZ || layout == TensorLayout::kMxBNN) {
     t.value_error(
         "argument '" + t.param(i) + "' has a block-scaled (MX) layout, which remote access does not move",
-        "use an ND window");
+        "use an ND window", "X-28");
   }
 }
 
@@ -60,21 +62,21 @@ ExprPtr type_alloc_window_buffer(Typer& t) {
   if (t.is_list(0)) {
     dtype = t.dtype_attr(1, AttrKey::k_dtype);
     if (dtype == DType::kNone)
-      t.type_error("a shape requires dtype=", "pld.alloc_window_buffer(shape, dtype=pl.FP32)");
+      t.type_error("a shape requires dtype=", "pld.alloc_window_buffer(shape, dtype=pl.FP32)", "X-10");
     const auto entries = t.entries(0);
-    if (entries.empty()) t.value_error("shape must be non-empty");
+    if (entries.empty()) t.value_error("shape must be non-empty", {}, "X-10");
     Dim cells(1);
     for (const auto& e : entries) {
       const ExprPtr simple = simplify(e);
       if (const auto c = const_int(simple); c && *c <= 0) {
-        t.value_error("all dimensions must be positive, got " + std::to_string(*c));
+        t.value_error("all dimensions must be positive, got " + std::to_string(*c), {}, "X-10");
       }
       cells = dim_product(cells, dim_of(simple));
     }
     if (dtype_bits(dtype) < 8 && dtype != DType::kBool) {
       if (cells.is_const() && cells.value * dtype_bits(dtype) % 8 != 0) {
         t.value_error("shape of " + dim_text(cells) + " elements of " + std::string(dtype_text(dtype)) +
-                      " is no whole number of bytes");
+                      " is no whole number of bytes", {}, "X-10");
       }
       bytes = cells.is_const() ? Dim(cells.value * dtype_bits(dtype) / 8) : Dim();
     } else {
@@ -83,11 +85,11 @@ ExprPtr type_alloc_window_buffer(Typer& t) {
   } else {
     if (t.has(1)) {
       t.type_error("dtype= is only valid when the first argument is a shape",
-                   "a scalar size counts bytes; pld.alloc_window_buffer([n], dtype=...) counts elements");
+                   "a scalar size counts bytes; pld.alloc_window_buffer([n], dtype=...) counts elements", "X-10");
     }
     t.index(0);
     if (const auto c = t.constant(0); c && *c <= 0) {
-      t.value_error("all dimensions must be positive: size is " + std::to_string(*c) + " bytes");
+      t.value_error("all dimensions must be positive: size is " + std::to_string(*c) + " bytes", {}, "X-10");
     }
     bytes = dim_of(t.arg(0));
   }
@@ -101,13 +103,13 @@ ExprPtr type_alloc_window_buffer(Typer& t) {
 ExprPtr type_window(Typer& t) {
   if (t.type(0).kind != TypeKind::kPtr) {
     t.bad(0, "a Ptr handle returned by pld.alloc_window_buffer",
-          "pass the value returned by alloc_window_buffer");
+          "pass the value returned by alloc_window_buffer", "X-14");
   }
   const Type buffer = t.type(0);
   const Shape shape = t.extents(1, -1, 1);
   if (shape.empty()) t.value_error("argument 'shape' must be non-empty");
   const DType dtype = t.dtype_attr(2, AttrKey::k_dtype);
-  if (dtype == DType::kNone) t.type_error("requires dtype=", "pld.window(buf, shape, dtype=pl.FP32)");
+  if (dtype == DType::kNone) t.type_error("requires dtype=", "pld.window(buf, shape, dtype=pl.FP32)", "X-14");
   int64_t cells = 1;
   for (const Dim& d : shape) cells = d.is_const() && cells >= 0 ? cells * d.value : -1;
   const bool sized = cells >= 0 && !buffer.shape.empty() && buffer.shape[0].is_const();
@@ -119,7 +121,7 @@ ExprPtr type_window(Typer& t) {
                       std::to_string(needed) + " bytes, the buffer has " +
                       std::to_string(buffer.shape[0].value),
                   "allocate by shape: pld.alloc_window_buffer(" + shape_text(shape) + ", dtype=pl." +
-                      dtype_info(dtype).member + "); the scalar form counts bytes");
+                      dtype_info(dtype).member + "); the scalar form counts bytes", "X-13");
   }
   auto type = std::make_shared<Type>(*tensor_type(shape, dtype, TensorPlace::kWindow));
   type->storage = buffer.storage ? buffer.storage : std::make_shared<Storage>();
@@ -136,7 +138,7 @@ void signal_cell(Typer& t, int window, int offsets) {
   if (s.dtype != DType::kInt32) {
     t.type_error("argument '" + t.param(window) + "' must be an INT32 DistributedTensor, got dtype " +
                      std::string(dtype_text(s.dtype)),
-                 "allocate the signal as INT32");
+                 "allocate the signal as INT32", "X-23");
   }
   if (s.rank() < 1) t.value_error("argument '" + t.param(window) + "' must have rank 1 or more");
   const auto cell = t.entries(offsets, s.rank());
@@ -144,7 +146,7 @@ void signal_cell(Typer& t, int window, int offsets) {
     const auto c = const_int(simplify(cell[k]));
     if (c && (*c < 0 || (s.shape[k].is_const() && *c >= s.shape[k].value))) {
       t.value_error("cell index " + std::to_string(*c) + " on dimension " + std::to_string(k) + " of '" +
-                    t.param(window) + "' is out of range [0, " + dim_text(s.shape[k]) + ")");
+                    t.param(window) + "' is out of range [0, " + dim_text(s.shape[k]) + ")", {}, "X-54");
     }
   }
 }
@@ -173,7 +175,16 @@ ExprPtr type_notify(Typer& t) {
   return t.nothing();
 }
 
-ExprPtr type_wait(Typer& t) { return wait_condition(t); }
+ExprPtr type_wait(Typer& t) {
+  const ExprPtr expected = t.arg(2);
+  const ExprPtr result = wait_condition(t);
+  const auto c = const_int(expected);
+  if (c && *c <= 0 && t.attrs.get_int(AttrKey::k_cmp) == static_cast<int64_t>(WaitCmp::kGe)) {
+    t.warn("expected=" + std::to_string(*c) + " with cmp=Ge is always satisfied: cells start at 0",
+           "tags and counts start at 1", "X-69");
+  }
+  return result;
+}
 
 ExprPtr type_defer_wait(Typer& t) {
   const ExprPtr expected = t.arg(2);
@@ -199,7 +210,7 @@ ExprPtr type_remote_load(Typer& t) {
   if (!t.has(0) || !t.type(0).is_window()) {
     t.type_error(
         "expects a DistributedTensor target, got " + t.got(0),
-        "annotate the parameter with pld.DistributedTensor[...]; a local tensor is read with pl.load");
+        "annotate the parameter with pld.DistributedTensor[...]; a local tensor is read with pl.load", "X-3");
   }
   t.level = OperandLevel::kTile;
   const Type& w = t.type(0);
@@ -214,7 +225,7 @@ ExprPtr type_remote_load(Typer& t) {
     for (size_t k = 0; k < want.size(); ++k) {
       if (want[k].is_const() && want[k].value > shape[k].value) {
         t.value_error("valid extent " + dim_text(want[k]) + " on dimension " + std::to_string(k) +
-                      " exceeds the shape entry " + dim_text(shape[k]));
+                      " exceeds the shape entry " + dim_text(shape[k]), {}, "X-54");
       }
     }
   }
@@ -224,14 +235,14 @@ ExprPtr type_remote_load(Typer& t) {
     const auto at = const_int(simplify(offsets[k]));
     if (at && *at < 0) {
       t.value_error("offset " + std::to_string(*at) + " on dimension " + std::to_string(k) +
-                    " must be non-negative");
+                    " must be non-negative", {}, "X-54");
     }
     const auto over = fold_sum(offsets[k], want[k], w.shape[k]);
     if (over && *over > 0) {
       t.value_error("reads past the end of dimension " + std::to_string(k) + ": offset " +
                         dim_text(dim_of(offsets[k])) + " + extent " + dim_text(want[k]) + " exceeds " +
                         dim_text(w.shape[k]),
-                    "shrink the shape, or give valid_shape for the part that exists");
+                    "shrink the shape, or give valid_shape for the part that exists", "X-54");
     }
     if (!want[k].is_const()) valid[k] = provably_equal(want[k], shape[k]) ? shape[k] : Dim();
     if (!w.valid.empty() && !provably_equal(source[k], w.shape[k])) {
@@ -272,7 +283,7 @@ ExprPtr remote_store(Typer& t) {
     t.type_error(
         "'" + t.param(0) + "' has dtype " + std::string(dtype_text(source.dtype)) +
             ", the window has dtype " + std::string(dtype_text(target.dtype)) + "; they must be equal",
-        "cast on chip first: pl.cast(value, pl." + std::string(dtype_info(target.dtype).member) + ")");
+        "cast on chip first: pl.cast(value, pl." + std::string(dtype_info(target.dtype).member) + ")", "X-22");
   }
   t.atomic_attr(4, target.dtype);
   const size_t lead = target.shape.size() - 2;
@@ -280,7 +291,7 @@ ExprPtr remote_store(Typer& t) {
     const auto at = const_int(simplify(offsets[k]));
     if (at && *at < 0) {
       t.value_error("offset " + std::to_string(*at) + " on dimension " + std::to_string(k) +
-                    " must be non-negative");
+                    " must be non-negative", {}, "X-54");
     }
     const Dim extent = k < lead ? Dim(1) : extents[k - lead];
     const auto over = fold_sum(offsets[k], extent, target.shape[k]);
@@ -288,7 +299,7 @@ ExprPtr remote_store(Typer& t) {
       t.value_error("push exceeds the peer's target region in dimension " + std::to_string(k) + ": offset " +
                         dim_text(dim_of(offsets[k])) + " + extent " + dim_text(extent) + " exceeds " +
                         dim_text(target.shape[k]),
-                    "move the offset, or push a smaller value");
+                    "move the offset, or push a smaller value", "X-54");
     }
   }
   if (target.storage) target.storage->written = true;

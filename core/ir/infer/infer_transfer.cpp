@@ -21,13 +21,13 @@ void check_region(Typer& t, int operand, int list, const char* side, const Shape
     const auto at = const_int(simplify(offsets[k]));
     if (at && *at < 0) {
       t.value_error(std::string(side) + "_offsets dimension " + std::to_string(k) +
-                    " must be non-negative, got " + std::to_string(*at));
+                    " must be non-negative, got " + std::to_string(*at), {}, "X-54");
     }
     const auto over = fold_sum(offsets[k], extents[k], x.shape[k]);
     if (over && *over > 0) {
       t.value_error(std::string(side) + " subregion dimension " + std::to_string(k) + " exceeds " + side +
                     " shape: offset " + dim_text(dim_of(offsets[k])) + " + extent " + dim_text(extents[k]) +
-                    " > " + dim_text(x.shape[k]));
+                    " > " + dim_text(x.shape[k]), {}, "X-54");
     }
   }
 }
@@ -39,7 +39,7 @@ Shape transfer(Typer& t, bool put, const Transfer& at) {
   const char* remote_name = put ? "dst" : "src";
   if (!t.has(remote) || !t.type(remote).is_window()) {
     t.type_error(std::string("expects a DistributedTensor ") + remote_name + ", got " + t.got(remote),
-                 std::string("the ") + (put ? "written" : "read") + " side is a peer's slice of a window");
+                 std::string("the ") + (put ? "written" : "read") + " side is a peer's slice of a window", "X-3");
   }
   if (t.is_tile(local)) {
     t.bad(local, "a Tensor in global memory or a DistributedTensor",
@@ -54,7 +54,7 @@ Shape transfer(Typer& t, bool put, const Transfer& at) {
   if (!same_dtype(dst.dtype, src.dtype)) {
     t.type_error("dst and src must have the same element type, got " + std::string(dtype_text(dst.dtype)) +
                      " and " + std::string(dtype_text(src.dtype)),
-                 "cast on chip first");
+                 "cast on chip first", "X-22");
   }
   if (at.atomic >= 0) t.atomic_attr(at.atomic, dst.dtype);
   if (dst.storage) dst.storage->written = true;
@@ -88,7 +88,7 @@ int64_t chunk(Typer& t, int i, AttrKey key) {
   const int64_t v = t.int_attr(i, key, 0);
   if (v < 0)
     t.value_error("argument '" + std::string(attr_name(key)) + "' must be non-negative, got " +
-                  std::to_string(v));
+                  std::to_string(v), {}, "X-25");
   return v;
 }
 
@@ -105,7 +105,7 @@ void check_staging_size(const Typer& t, int64_t rows, int64_t cols, bool pipelin
     t.value_error("staging of " + std::to_string(rows) + " x " + std::to_string(cols) + " elements" +
                       (pipeline ? ", twice for pipeline=True," : "") + " needs " + std::to_string(needed) +
                       " bytes, vector memory has " + std::to_string(available),
-                  "smaller chunk_rows / chunk_cols, or leave them out");
+                  "smaller chunk_rows / chunk_cols, or leave them out", "X-25");
   }
   const int64_t piece_rows =
       std::max<int64_t>(1, std::min(rows, available / std::max<int64_t>(1, row_bytes)));
@@ -129,16 +129,16 @@ void staging(Typer& t, int first, const Shape& extents) {
   if (!leading.is_const() && rows == 0) {
     t.value_error(
         "a dynamic leading transfer dim needs a static chunk_rows (extents " + shape_text(extents) + ")",
-        "chunk_rows=<rows per piece>");
+        "chunk_rows=<rows per piece>", "X-25");
   }
   if (!last.is_const() && cols == 0) {
     t.value_error(
         "a dynamic last transfer dim needs a static chunk_cols (extents " + shape_text(extents) + ")",
-        "chunk_cols=<columns per piece>");
+        "chunk_cols=<columns per piece>", "X-25");
   }
   if (pipeline && (rows == 0 || cols == 0)) {
     t.value_error("pipeline=True requires both chunk_rows>0 and chunk_cols>0, got " + std::to_string(rows) +
-                  " and " + std::to_string(cols));
+                  " and " + std::to_string(cols), {}, "X-25");
   }
   const bool chosen = rows > 0 || cols > 0;
   // A piece is never larger than the region.

@@ -108,22 +108,51 @@ std::string Typer::got(int i) const {
   return e->type ? type_text(*e->type) : "a value without a type";
 }
 
-void Typer::type_error(const std::string& what, const std::string& hint) const {
-  fail(ErrorClass::kTypeError, name() + ": " + what, {}, hint);
+namespace {
+
+bool is_collective(OpId id) {
+  switch (id) {
+    case OpId::k_barrier:
+    case OpId::k_allreduce:
+    case OpId::k_broadcast:
+    case OpId::k_allgather:
+    case OpId::k_reduce_scatter:
+    case OpId::k_all_to_all:
+    case OpId::k_all_to_all_v:
+      return true;
+    default:
+      return false;
+  }
 }
 
-void Typer::value_error(const std::string& what, const std::string& hint) const {
-  fail(ErrorClass::kValueError, name() + ": " + what, {}, hint);
+}  // namespace
+
+void Typer::error(ErrorClass cls, const std::string& what, const std::string& hint, const std::string& id) const {
+  Diagnostic d;
+  d.cls = cls;
+  d.id = id.empty() && is_collective(row->id) ? "X-30" : id;
+  d.message = name() + ": " + what;
+  d.hint = hint;
+  throw Failure(std::move(d));
 }
 
-void Typer::bad(int i, const std::string& expected, const std::string& hint) const {
-  type_error("argument '" + param(i) + "' must be " + expected + ", got " + got(i), hint);
+void Typer::type_error(const std::string& what, const std::string& hint, const std::string& id) const {
+  error(ErrorClass::kTypeError, what, hint, id);
 }
 
-void Typer::warn(const std::string& what, const std::string& hint) const {
+void Typer::value_error(const std::string& what, const std::string& hint, const std::string& id) const {
+  error(ErrorClass::kValueError, what, hint, id);
+}
+
+void Typer::bad(int i, const std::string& expected, const std::string& hint, const std::string& id) const {
+  type_error("argument '" + param(i) + "' must be " + expected + ", got " + got(i), hint, id);
+}
+
+void Typer::warn(const std::string& what, const std::string& hint, const std::string& id) const {
   if (!context.warn) return;
   Diagnostic d;
   d.severity = Severity::kWarning;
+  d.id = id;
   d.message = name() + ": " + what;
   d.hint = hint;
   d.span = span;
@@ -276,7 +305,8 @@ const Type& Typer::window(int i) const {
   if (t.is_window()) return t;
   bad(i, "a DistributedTensor (window)",
       "annotate the parameter with pld.DistributedTensor[...]; data that peers see "
-      "must live in a window");
+      "must live in a window",
+      "X-3");
 }
 
 std::string dtype_list(std::initializer_list<DType> list) {

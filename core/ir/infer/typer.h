@@ -45,17 +45,21 @@ class Typer {
   const char* arch_text() const { return a5() ? "a5" : "a2a3"; }
 
   // ---- names and errors
+  /// `id` is the id of the rule that is broken (03 X-0); rows of collectives default to X-30.
   /// "tensor.add", "tile.add", "pld.tensor.put", "system.syncall".
   std::string name() const;
   /// Name of parameter `i` in the form that was called.
   std::string param(int i) const;
   /// What argument `i` is, for messages: its type, or its value when it is a literal.
   std::string got(int i) const;
-  [[noreturn]] void type_error(const std::string& what, const std::string& hint = {}) const;
-  [[noreturn]] void value_error(const std::string& what, const std::string& hint = {}) const;
+  [[noreturn]] void type_error(const std::string& what, const std::string& hint = {},
+                               const std::string& id = {}) const;
+  [[noreturn]] void value_error(const std::string& what, const std::string& hint = {},
+                                const std::string& id = {}) const;
   /// "argument 'x' must be <expected>, got <type>".
-  [[noreturn]] void bad(int i, const std::string& expected, const std::string& hint = {}) const;
-  void warn(const std::string& what, const std::string& hint = {}) const;
+  [[noreturn]] void bad(int i, const std::string& expected, const std::string& hint = {},
+                        const std::string& id = {}) const;
+  void warn(const std::string& what, const std::string& hint = {}, const std::string& id = {}) const;
   /// Rejects on the platforms that lack something (02 O-310).
   void require_a5(const std::string& what) const;
 
@@ -159,6 +163,8 @@ class Typer {
                    const std::string& operand) const;
 
  private:
+  [[noreturn]] void error(ErrorClass cls, const std::string& what, const std::string& hint,
+                          const std::string& id) const;
   bool honoured(int i, OpForm level_form) const;
   void check_keywords();
 };

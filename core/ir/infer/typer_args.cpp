@@ -292,7 +292,7 @@ std::vector<ExprPtr> Typer::entries(int i, int rank) {
   if (rank >= 0 && static_cast<int>(items.size()) != rank) {
     value_error("argument '" + param(i) + "' has " + std::to_string(items.size()) +
                     " entries, but the tensor has rank " + std::to_string(rank),
-                "give one entry per dimension");
+                "give one entry per dimension", form >= kFormPld ? "X-21" : "");
   }
   for (size_t k = 0; k < items.size(); ++k) {
     items[k] = index_entry(items[k], "entry " + std::to_string(k) + " of argument '" + param(i) + "'");
