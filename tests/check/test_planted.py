@@ -37,9 +37,12 @@ def marks(path) -> dict[str, int]:
 
 
 def lines_of(diagnostic, path) -> frozenset[int]:
-    """The lines of this file that a report names: its two accesses, its waits, or its place."""
+    """The lines of this file that a report names: its two accesses, its waits, or its place and those it met."""
     places = list(diagnostic.accesses) or list(diagnostic.waits) or [diagnostic]
-    return frozenset(p.line for p in places if p.file and pathlib.Path(p.file).name == path.name)
+    found = {p.line for p in places if p.file and pathlib.Path(p.file).name == path.name}
+    if diagnostic.id == "X-51":
+        found |= {int(n) for n in re.findall(rf"{path.name}:(\d+)", f"{diagnostic.message} {diagnostic.notes}")}
+    return frozenset(found)
 
 
 def compiled_with_warnings(program, arrays, nranks, platform):

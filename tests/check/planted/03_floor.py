@@ -49,4 +49,5 @@ def build(nranks):
 
 
 def check(report):
-    assert report.windows[0]["bytes"] >= 4096
+    assert report.windows[0]["requested"] == 1024
+    assert report.windows[0]["reserved"] >= 4096

@@ -6,8 +6,8 @@ import pypto.language as pl
 import pypto.language.distributed as pld
 from worlds import NR, SIZE, Accepted, Report, arrays, host
 
-EXPECT = [Report("L-17", ("here",), "warning"), Accepted()]
-STRICT = [Report("L-17"), Accepted()]
+EXPECT = [Report("W-NEGATIVE-DIVIDEND", ("here",), "warning"), Accepted()]
+STRICT = [Report("W-NEGATIVE-DIVIDEND"), Accepted()]
 P = (2, 4)
 
 

@@ -31,9 +31,9 @@ def kernel(
         theirs = pld.tile.remote_load(data, peer=left, offsets=[g, 0], shape=[1, SIZE])  # <- and here
         if k < nranks - 1:
             own = pl.load(data, [g, 0], [1, SIZE])
-            data = pl.store(pl.add(own, theirs), [g, 0], data)  # <- here
+            data = pl.store(pl.add(own, theirs), [g, 0], data)
         else:
-            data = pl.store(theirs, [g, 0], data)
+            data = pl.store(theirs, [g, 0], data)  # <- here
         if k < 2 * nranks - 3:
             pld.system.notify(signal, right, [0, 0], 1, op=pld.NotifyOp.AtomicAdd)
     for q in pl.range(nranks):

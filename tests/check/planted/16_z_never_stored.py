@@ -4,9 +4,9 @@
 import numpy as np
 import pypto.language as pl
 import pypto.language.distributed as pld
-from worlds import NR, SIZE, Mismatch, arrays, host
+from worlds import NR, SIZE, Mismatch, Warns, arrays, host
 
-EXPECT = [Mismatch()]
+EXPECT = [Warns("W-OUT-PARAM-READ"), Warns("W-OUT-PARAM-UNUSED", "z"), Mismatch()]
 P = (2, 4)
 
 
@@ -15,7 +15,7 @@ def kernel(
     w: pl.Tensor[[1, SIZE], pl.FP32],
     x: pl.Tensor[[1, SIZE], pl.FP32],
     y: pl.Out[pl.Tensor[[NR, SIZE], pl.FP32]],
-    z: pl.Out[pl.Tensor[[1, SIZE], pl.FP32]],
+    z: pl.Out[pl.Tensor[[1, SIZE], pl.FP32]],  # <- z
     wbuf: pld.DistributedTensor[[1, SIZE], pl.FP32],
     acc: pld.DistributedTensor[[1, SIZE], pl.FP32],
     out: pld.DistributedTensor[[NR, SIZE], pl.FP32],
@@ -33,7 +33,7 @@ def kernel(
     acc = pl.store(pl.mul(own_x, weights), [0, 0], acc)
     acc = pld.tensor.allreduce(acc, signal, op=pld.ReduceOp.Sum)
     total = pl.load(acc, [0, 0], [1, SIZE])
-    out = pld.tensor.allgather(z, out, signal)
+    out = pld.tensor.allgather(z, out, signal)  # <- here
     for q in pl.range(nranks):
         row = pl.load(out, [q, 0], [1, SIZE])
         y = pl.store(row, [q, 0], y)
