@@ -285,6 +285,10 @@ ExprPtr simplify(const ExprPtr& e) {
   }
 }
 
+bool is_checked_conversion(const ExprPtr& e) {
+  return e && e->kind == ExprKind::kOp && e->op == OpId::k_scalar_cast && e->attrs.find(AttrKey::k_name);
+}
+
 bool same_expr(const ExprPtr& a, const ExprPtr& b) {
   if (a == b) return true;
   if (!a || !b) return false;

@@ -106,6 +106,8 @@ std::optional<int64_t> const_int(const ExprPtr& e);
 std::optional<double> const_number(const ExprPtr& e);
 /// Folds integer arithmetic on constants; returns an equal expression, simplified (x+0, x*1, (a+b)-a, ...).
 ExprPtr simplify(const ExprPtr& e);
+/// Whether `e` is an integer conversion that its place asked for and that checks the range at run time (01 L-18).
+bool is_checked_conversion(const ExprPtr& e);
 /// Structural equality of scalar expressions (same variables, same operations), for extents.
 bool same_expr(const ExprPtr& a, const ExprPtr& b);
 

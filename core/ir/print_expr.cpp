@@ -158,6 +158,11 @@ std::string Printer::operand(const ExprPtr& e) {
   return expr(e);
 }
 
+/// What was written where a conversion with a range check stands: its place converts again when it is read (01 L-18).
+const ExprPtr& Printer::written(const ExprPtr& e) {
+  return is_checked_conversion(e) ? e->args[0] : e;
+}
+
 std::string Printer::expr(const ExprPtr& e) {
   if (!e) return "None";
   switch (e->kind) {
@@ -279,7 +284,7 @@ std::string Printer::op_call(const Expr& e) {
     std::string text;
     bool is_attr = false;
     if (arg) {
-      text = arg->kind == ExprKind::kTuple ? list(arg) : expr(arg);
+      text = arg->kind == ExprKind::kTuple ? list(arg) : expr(written(arg));
     } else if (v) {
       const AttrKey key = attr_from_name(flat[i].name);
       if (e.op == OpId::k_alloc_window_buffer && key == AttrKey::k_name) continue;  // it is the variable's name
@@ -351,7 +356,7 @@ std::string Printer::call(const Expr& e) {
     if (!e.args[i]) continue;
     const bool marked = i < info.no_dep.size() && info.no_dep[i] &&
                         !(e.args[i]->kind == ExprKind::kOp && e.args[i]->op == OpId::k_no_dep);
-    const std::string text = expr(e.args[i]);
+    const std::string text = expr(written(e.args[i]));
     add(marked ? "pl.no_dep(" + text + ")" : text);
   }
   if (info.core_num) add("core_num=" + expr(info.core_num));

@@ -74,6 +74,7 @@ class Printer {
 
   // ---- expressions (print_expr.cpp)
   std::string expr(const ExprPtr& e);
+  static const ExprPtr& written(const ExprPtr& e);
   std::string operand(const ExprPtr& e);  ///< parenthesised when it is an operator expression
   std::string list(const ExprPtr& e);
   std::string int_literal(const Expr& e, bool in_arithmetic);

@@ -146,12 +146,15 @@ std::string Printer::scope_header(const ScopeInfo& s) {
 void Printer::stmt(const Stmt& s, int indent) {
   switch (s.kind) {
     case StmtKind::kAssign: {
-      std::string value = expr(s.value);
+      const bool checked = s.targets.size() == 1 && is_checked_conversion(s.value);
+      std::string value = expr(checked ? s.value->args[0] : s.value);
       // `a, b = x, y`: a display needs no parentheses, a list operand of one target does not occur.
       std::string left = targets(s);
       if (s.targets.size() == 1 && s.targets[0] && s.value->kind != ExprKind::kTuple) {
         const Var& v = *s.targets[0];
-        if (s.annotation) {
+        if (checked) {
+          left += ": pl.Scalar[" + dtype(s.value->type->dtype) + "]";
+        } else if (s.annotation) {
           left += ": " + type(*s.annotation, true);
         } else if (v.type && annotates(*v.type) && s.value->kind == ExprKind::kOp) {
           left += ": " + type(*v.type, false);

@@ -270,6 +270,11 @@ FunctionEmitter::Regs FunctionEmitter::operation(const Expr& e, const Regs* want
   switch (e.op) {
     case OpId::k_scalar_cast: {
       const Reg a = expr(e.args[0]);
+      if (const std::string what = e.attrs.get_string(AttrKey::k_name); !what.empty()) {
+        Insn& check = add(Opcode::kRangeCheck, e.span, what);
+        check.dtype = e.type->dtype;
+        check.a = a.index;
+      }
       const Reg dst = want0 ? *want0 : temp(RegClass::kScalar, e.type->dtype);
       Insn& in = add(Opcode::kCast, e.span);
       in.dtype = e.args[0]->type->dtype;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+
 #include "core/ir/print.h"
 #include "core/vm/emit.h"
 #include "python/bind/compiled.h"
@@ -24,6 +26,17 @@ nb::object baked_value(const PyParam& p) {
     if (d == DType::kBool) return nb::bool_(p.baked.int_value != 0);
     if (is_float(d)) return nb::float_(p.baked.float_value);
     return nb::int_(p.baked.int_value);
+}
+
+/// How executable code is emitted; tests switch it to run every program in each way.
+std::atomic<bool> force_copies{false};
+std::atomic<bool> use_chains{true};
+
+vm::EmitOptions emit_options() {
+    vm::EmitOptions o;
+    o.force_copies = force_copies.load();
+    o.chains = use_chains.load();
+    return o;
 }
 
 /// Index of the first warning of the lowered program that was not already reported when it was read.
@@ -53,7 +66,7 @@ nb::object compile(nb::object program, const std::string& arch, const std::strin
         nb::gil_scoped_release release;
         guarded([&] {
             lowered = passes::lower(*module, options);
-            c.code = vm::emit(*lowered.module);
+            c.code = vm::emit(*lowered.module, emit_options());
         });
     }
     c.lowered = lowered.module;
@@ -259,6 +272,7 @@ void register_compile(nb::module_& m) {
         .def_prop_ro("entries",
                      [](const PyCompiled& c) {
                          nb::list out;
+                         if (c.code->entry >= 0) return out;
                          for (const int i : c.code->entries) out.append(c.code->functions[static_cast<size_t>(i)].name);
                          return out;
                      })
@@ -293,6 +307,12 @@ void register_compile(nb::module_& m) {
           nb::arg("double_buffer_c") = false, nb::arg("analyze_auto_scopes_for_deps") = false, nb::arg("world_size") = 0,
           nb::arg("after").none() = nb::none());
     m.def("load", &load, nb::arg("data"));
+    m.def("set_emit_debug",
+          [](bool copies, bool chains) {
+              force_copies = copies;
+              use_chains = chains;
+          },
+          nb::arg("force_copies"), nb::arg("chains"));
 }
 
 }  // namespace pypto::bind

@@ -258,6 +258,10 @@ def compile(
 def load(data: bytes) -> Compiled:
     """Inverse of :meth:`Compiled.save`. ValueError for damaged bytes."""
 
+def set_emit_debug(force_copies: bool, chains: bool) -> None:
+    """For tests: how programs compiled from now on in this process are emitted. ``force_copies`` copies every tile that
+    is assigned or sliced; without ``chains`` element-wise operations run one by one. Results do not depend on it."""
+
 # ------------------------------------------------------------------------------------------------------------- running
 
 class RunOptions:
