@@ -44,12 +44,17 @@ struct WriteTables<std::tuple<T...>> {
 
 template <class Tuple>
 struct ReadTables;
+template <class T>
+struct ReadObject {
+  std::shared_ptr<T> object;
+  bool complete = false;  ///< an object must not refer to itself on the way to itself
+};
 template <class... T>
 struct ReadTables<std::tuple<T...>> {
-  std::tuple<std::vector<std::shared_ptr<T>>...> lists;
+  std::tuple<std::vector<ReadObject<T>>...> lists;
   template <class U>
   auto& of() {
-    return std::get<std::vector<std::shared_ptr<U>>>(lists);
+    return std::get<std::vector<ReadObject<U>>>(lists);
   }
 };
 
@@ -264,12 +269,15 @@ void io_ref(A& a, std::shared_ptr<T>& p) {
       p = nullptr;
     } else if (code == 1) {
       auto fresh = std::make_shared<Plain>();
-      table.push_back(fresh);
+      const size_t index = table.size();
+      table.push_back({fresh, false});
       p = fresh;
       io(a, *fresh);
+      table[index].complete = true;
     } else {
       if (code - 2 >= table.size()) damaged("a reference to what was never written");
-      p = table[code - 2];
+      if (!table[code - 2].complete) damaged("an object that contains itself");
+      p = table[code - 2].object;
     }
   } else {
     auto& table = a.tables.template of<Plain>();
@@ -605,7 +613,7 @@ std::string_view unwrap(char kind, std::string_view bytes) {
   if (static_cast<uint32_t>(word) != kVersion) {
     damaged("version " + std::to_string(static_cast<uint32_t>(word)) + ", expected " + std::to_string(kVersion));
   }
-  if (static_cast<char>(word >> 32) != kind) damaged(kind == 'P' ? "they hold a function" : "they hold a program");
+  if (word >> 32 != static_cast<unsigned char>(kind)) damaged(kind == 'P' ? "they hold a function" : "they hold a program");
   const std::string_view payload = bytes.substr(kHeader);
   if (take(bytes, sizeof kMagic + 8) != payload.size()) damaged("the length is wrong");
   if (take(bytes, sizeof kMagic + 16) != checksum(payload)) damaged("the checksum is wrong");
