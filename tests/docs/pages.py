@@ -105,6 +105,7 @@ def report(file: str) -> str:
             warnings.simplefilter("ignore")
             program.compile(*arrays, config=config)(*arrays, config=RunConfig(platform="a2a3sim"))
     except Exception as error:
+        assert " --> " in str(error), error  # a report of the language, not a failure of the tools
         lines = str(error).replace(f"{ROOT}/", "").splitlines()
     else:
         raise AssertionError(f"{file} runs without an error")
