@@ -98,8 +98,8 @@ def page(operations: list[tuple[str, str, str, str, str]], facts: dict[tuple[str
         if not rows:
             continue
         parts.append(f"\n## {title}\n\n| Operation | Places | Result | Effects | Meaning |\n| --- | --- | --- | --- | --- |\n")
-        for _, name, signature, doc, _ in rows:
-            row = facts.get((namespace, name), Facts("", "", ""))
+        for _, name, signature, doc, row_name in rows:
+            row = facts.get((namespace, name)) or facts[namespace, row_name]  # an alias has the facts of its row
             effects = f"`{row.effects}`" if row.effects else ""
             parts.append(
                 f"| `{escape(f'{namespace}.{name}({signature})')}` | {row.places} | {row.result} | {effects} "
