@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from conftest import load_file
 from mutants import mutants, two_rounds
 from pypto import Error
 from pypto.ir.distributed_compiled_program import DistributedConfig
@@ -33,7 +34,7 @@ class Subject:
     """A program under test: where it is, what runs, with what, and what comes out; `loop` runs it for two rounds."""
 
     file: str
-    entry: str
+    entry: object  # its name, or a function of the module
     kernels: tuple[str, ...]
     arrays: object
     golden: object  # of the arrays
@@ -61,15 +62,27 @@ def ladder(step, entry, kernel, golden, loop=None, **rows):
     )
 
 
-def moe_arrays(world):
-    import importlib.util
+def reveal_arrays(world, ring):
+    x, y = vectors(world, size=256)
+    return [x, y, np.full((world, 2 * (world - 1), world) if ring else (world, world, 1), -1, dtype=np.int32)]
 
-    spec = importlib.util.spec_from_file_location("moe_inputs", EXAMPLES / "models/moe_dispatch_combine.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    inputs = module.make_inputs(world, seed=3)
-    expected = module.golden(inputs["x"], inputs["route"], inputs["gates"], inputs["weight"])
-    return [*inputs.values(), np.zeros_like(inputs["x"])], expected
+
+def composed_arrays(world):
+    x, y = vectors(world, y_rows=world, size=256)
+    return [np.random.default_rng(9).standard_normal(x.shape, dtype=np.float32), x, y, np.zeros_like(x)]
+
+
+MOE = "models/moe_dispatch_combine.py"
+MOE_MODULE = load_file(EXAMPLES / MOE, "moe_for_mutations")
+
+
+def moe_arrays(world):
+    inputs = MOE_MODULE.make_inputs(world, seed=3)
+    return [*inputs.values(), np.zeros_like(inputs["x"])]
+
+
+def moe_golden(a):
+    return {5: MOE_MODULE.golden(a[0], a[1], a[2], a[4])}
 
 
 SUBJECTS = [
@@ -103,20 +116,64 @@ SUBJECTS = [
     ladder("09", "program", "allreduce_two_phase", total, True, x_rows="P", y_rows="P"),
     ladder("10", "program", "allreduce_ring", total, x_rows="P", y_rows="P"),
     *[
-        ladder("13", "program", "by_hand", lambda x: np.broadcast_to(x[:, 0], (len(x), *x[:, 0].shape)), y_rows="P", size=256)
+        Subject(
+            STEP["11"],
+            lambda m, ring=ring: m.make_program(m.ring_by_hand if ring else m.mesh_by_hand, ring),
+            ("ring_by_hand" if ring else "mesh_by_hand",),
+            lambda world, ring=ring: reveal_arrays(world, ring),
+            lambda a: {1: total(a[0]), 2: np.zeros_like(a[2])},
+            nightly=True,
+        )
+        for ring in (False, True)
     ],
+    *[
+        Subject(
+            STEP["12"],
+            lambda m: m.make_program(1, False),
+            ("by_hand",),
+            lambda world: vectors(world, size=256),
+            lambda a, add=int(loop is not None): {1: np.broadcast_to(a[0][1] + add, a[0].shape)},
+            nightly=True,
+            loop=loop,
+        )
+        for loop in (None, False)
+    ],
+    ladder(
+        "13", "program", "by_hand", lambda x: np.broadcast_to(x[:, 0], (len(x), *x[:, 0].shape)), y_rows="P", size=256
+    ),
     *[
         ladder("14", "program", "by_hand", lambda x: x.sum(axis=0)[:, None], loop, x_rows="P", size=256)
         for loop in (None, False)
     ],
     ladder("15", "program", "by_hand", lambda x: x.swapaxes(0, 1), x_rows="P", y_rows="P", size=256),
+    Subject(
+        STEP["16"],
+        "program",
+        ("composed",),
+        composed_arrays,
+        lambda a: {
+            2: np.broadcast_to(
+                np.arange(1, len(a[1]) + 1, dtype=np.float32)[:, None] * a[0][0, 0] * a[1][:, 0].sum(axis=0), a[2].shape
+            )
+        },
+        nightly=True,
+    ),
+    Subject(MOE, "program", ("dispatch", "await_counts", "send_back", "combine"), moe_arrays, moe_golden),
 ]
 
 # Survivors: subject, mutant (regular expressions), worlds, and why the mutant means the same as the program.
+ANY = (2, 3, 4)
 EQUIVALENT = [
-    (r"0[4-9]-(barrier_by_hand|shift_by_put|shift_by_get)", r"set", (2, 3, 4), "one writer and one round per cell: Set 1 is + 1"),
-    (r"0[67]-shift_by_put", r"wrong peer", (), "never the same"),
-    (r"14-by_hand", r"delete-last", (2, 3, 4), "one round: nobody writes what the others still read"),
+    (r"0[467]-(barrier_by_hand|shift_by_put|shift_by_get)", r"set", ANY, "one writer and one round per cell: Set 1 is + 1"),
+    (r"10-allreduce_ring", r"^38:set", ANY, "the first credit finds the cell at 0"),
+    (r"11-mesh_by_hand", r"^44:set", ANY, "the first credit finds the cell at 0"),
+    (r"11-ring_by_hand", r"^(108|123|124):set", ANY, "one cell per step: every credit finds its cell at 0"),
+    (r"11-ring_by_hand", r"^127:wrong row", (2,), "the rows cleared are the same two in the other order"),
+    (r"12-by_hand$", r"^41:delete", ANY, "in one round the root does not overwrite"),
+    (r"14-by_hand$", r"^42:delete", ANY, "in one round nobody reads the row that its owner overwrites"),
+    (r"mo-dispatch", r"^(56|119):set", ANY, "one writer and one round per cell"),
+    (r"mo-dispatch", r"^56:wrong (peer|row)", (2,), "top 2 of 2 experts: all counts are equal and all rows are awaited"),
+    (r"mo-dispatch", r"^(119|131):wrong row", ANY, "another order of the rows, and all rows are awaited"),
 ]
 
 
@@ -137,7 +194,8 @@ def outcome(subject, text, world, load_source, checks="default") -> str:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            program = getattr(load(text, world, load_source), subject.entry)
+            module = load(text, world, load_source)
+            program = subject.entry(module) if callable(subject.entry) else getattr(module, subject.entry)
             compiled = program.compile(*arrays, config=RunConfig(platform="a2a3sim", distributed_config=devices))
         except Error as error:
             return f"rejected: {error}"
