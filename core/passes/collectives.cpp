@@ -3,6 +3,7 @@
 
 #include "core/passes/collective_forms.h"
 #include "core/passes/collective_host.h"
+#include "core/passes/device_sets.h"
 #include "core/passes/passes.h"
 #include "core/passes/walk.h"
 
@@ -79,6 +80,7 @@ class KernelRewriter {
 }  // namespace
 
 void lower_collectives(ir::Module& module, const PassOptions& options) {
+  warn_idle_ranks(module, options.world_size);
   for (const auto& f : module.functions) {
     if (f->is_sub_worker || f->is_host()) continue;
     bool any = false;

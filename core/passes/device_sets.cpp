@@ -145,12 +145,26 @@ void WindowScan::visit(const ir::Block& block) {
         range.to = world_size_;
       }
       loops_[s->loop_var.get()] = range;
+      loop_spans_.emplace_back(s->loop_var.get(), s->span);
     }
     own_exprs(*s, [&](const ExprPtr& e) {
       walk_expr(e, [&](const ExprPtr& x) {
         if (x->kind == ExprKind::kOp && is_collective(x->op)) collectives_.push_back(x.get());
-        if (x->kind != ExprKind::kCall || !x->call->device) return;
+        if (x->kind != ExprKind::kCall || x->call->callee->is_host()) return;
+        if (!x->call->device) {
+          reached_.world = true;  // placed by the runtime
+          return;
+        }
         const DeviceSet set = target(x->call->device);
+        reached_.join(set);
+        if (!pin_.known()) {
+          pin_ = x->span;
+          for (const auto& [var, span] : loop_spans_) {
+            walk_expr(x->call->device, [&](const ExprPtr& d) {
+              if (d->kind == ExprKind::kVar && d->var.get() == var) pin_ = span;
+            });
+          }
+        }
         for (const auto& a : x->args) {
           if (!a || !a->type || !a->type->is_window()) continue;
           for (const ir::Var* b : buffers(a)) sets_[b].join(set);
@@ -174,6 +188,29 @@ DeviceSet WindowScan::devices(const ExprPtr& window) const {
 int64_t WindowScan::size(const DeviceSet& set) const {
   if (set.world) return world_size_ > 0 ? world_size_ : -1;
   return static_cast<int64_t>(set.ranks.size());
+}
+
+void warn_idle_ranks(ir::Module& module, int world_size) {
+  if (world_size <= 0) return;
+  for (const auto& f : module.functions) {
+    if (!f->is_host() || f->is_sub_worker) continue;
+    const WindowScan scan(*f, world_size);
+    if (scan.reached().empty() || scan.reached().world) continue;
+    std::string idle;
+    for (int r = 0; r < world_size; ++r) {
+      if (!scan.reached().ranks.count(r)) idle += (idle.empty() ? "" : ", ") + std::to_string(r);
+    }
+    if (idle.empty()) continue;
+    Diagnostic d;
+    d.cls = ErrorClass::kValueError;
+    d.severity = Severity::kWarning;
+    d.id = "X-8";
+    d.message = "no dispatch of '" + f->name + "' reaches rank " + idle + " of the " + std::to_string(world_size) +
+                " devices; the dispatches stop at rank " + std::to_string(*scan.reached().ranks.rbegin());
+    d.span = scan.pin();
+    d.hint = "use pl.range(pld.world_size()) or shorten device_ids";
+    module.warnings.push_back(std::move(d));
+  }
 }
 
 }  // namespace pypto::passes

@@ -3,6 +3,7 @@
 
 #include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/ir/ir.h"
@@ -30,6 +31,9 @@ class WindowScan {
   std::set<const ir::Var*> buffers(const ir::ExprPtr& window) const;
   /// Ranks of the domain of a window expression; empty when no dispatch receives it.
   DeviceSet devices(const ir::ExprPtr& window) const;
+  /// Ranks that some dispatch pins or may reach, and where the first of the pinning loops or calls stands.
+  const DeviceSet& reached() const { return reached_; }
+  const Span& pin() const { return pin_; }
   /// Number of ranks of the domain, or -1 when it is the world and that is not known.
   int64_t size(const DeviceSet& set) const;
 
@@ -49,6 +53,12 @@ class WindowScan {
   std::unordered_map<const ir::Var*, ir::ExprPtr> scalars_;
   std::unordered_map<const ir::Var*, DeviceSet> sets_;  ///< by buffer
   std::vector<const ir::Expr*> collectives_;
+  std::vector<std::pair<const ir::Var*, Span>> loop_spans_;
+  DeviceSet reached_;
+  Span pin_;
 };
+
+/// Warns of ranks of the world that no dispatch of a host function with pinned dispatches reaches (03 X-8).
+void warn_idle_ranks(ir::Module& module, int world_size);
 
 }  // namespace pypto::passes
