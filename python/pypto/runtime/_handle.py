@@ -128,7 +128,7 @@ class DispatchQueue:
             oldest._event.wait()
 
     def run(self, work: Callable[[], Any], keep: Any, platform: str, own_thread: bool) -> DistributedRunHandle:
-        """Run `work` and wait for it: on the caller's thread if nothing is in flight and no Python callback is in it."""
+        """Run `work` and wait: on the caller's thread if nothing is in flight and no Python callback is in it."""
         if own_thread or not self._idle_then_hold():
             handle = self.submit(work, keep, platform)
             handle._asked = True
