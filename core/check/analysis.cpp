@@ -161,10 +161,17 @@ History& Analysis::history(int32_t id, int64_t part) {
   return part == 0 ? object(id).shared : parts_[part].histories[id];
 }
 
-Cell& Analysis::cell(Object& o, int64_t offset) {
+int32_t Analysis::value_of_cell(const Object& o, int64_t offset) {
+  if (seen_ && seen_->replay) return seen_->cells[seen_->next_cell++];
   int32_t value = 0;
   std::memcpy(&value, o.info.data + offset, sizeof(value));
-  return o.cells.get(offset, o.info.bytes, value);
+  if (seen_) seen_->cells.push_back(value);
+  return value;
+}
+
+Cell& Analysis::cell(Object& o, int64_t offset) {
+  if (Cell* c = o.cells.find(offset)) return *c;
+  return o.cells.get(offset, o.info.bytes, value_of_cell(o, offset));
 }
 
 // ------------------------------------------------------------------ accesses
@@ -233,7 +240,8 @@ void Analysis::access(const Access& x) {
   p.rank = shape.rank;
   std::copy(shape.stride, shape.stride + shape.rank, p.stride);
   p.changes = x.changes;
-  if (p.changes < 0) snapshot(x.box, object(x.object).info.data, &p.old, &p.old_hash);
+  if (p.changes < 0 && !(seen_ && seen_->replay))
+    snapshot(x.box, object(x.object).info.data, &p.old, &p.old_hash);
 }
 
 void Analysis::settle_write() {
@@ -242,13 +250,18 @@ void Analysis::settle_write() {
   p.valid = false;
   const Object& o = object(p.object);
   if (!o.live) return;
-  if (p.changes >= 0) {
-    p.entry.silent = p.entry.kind == vm::AccessKind::kWrite && p.changes == 0;
-  } else if (p.entry.kind == vm::AccessKind::kWrite) {
-    std::vector<uint8_t> now;
-    uint64_t hash = 0;
-    snapshot(p.box, o.info.data, &now, &hash);
-    p.entry.silent = hash == p.old_hash && now == p.old;
+  if (seen_ && seen_->replay) {
+    p.entry.silent = seen_->silent[seen_->next_silent++] != 0;
+  } else {
+    if (p.changes >= 0) {
+      p.entry.silent = p.entry.kind == vm::AccessKind::kWrite && p.changes == 0;
+    } else if (p.entry.kind == vm::AccessKind::kWrite) {
+      std::vector<uint8_t> now;
+      uint64_t hash = 0;
+      snapshot(p.box, o.info.data, &now, &hash);
+      p.entry.silent = hash == p.old_hash && now == p.old;
+    }
+    if (seen_) seen_->silent.push_back(p.entry.silent);
   }
   Actor& actor = actors_[static_cast<size_t>(p.actor)];
   Shape shape{p.rank, p.stride, p.entry.dtype};
@@ -307,6 +320,7 @@ void Analysis::compare_cells(Actor& actor, int32_t object_id, const Box& box, co
   for (int64_t at = box.base & ~int64_t{3}; at < last; at += 4) {
     Cell* c = o.cells.find(at);
     if (!c || !overlap(box, box_of_range(at, at + 4))) continue;
+    const int32_t now = entry.kind == vm::AccessKind::kRead ? 0 : value_of_cell(o, at);
     for (const Mod& m : o.cells.mods.range(c->mods)) {
       if (m.kind == Mod::Kind::kWrite || actor.clock.knows(m.chain, m.epoch)) continue;
       Found f;
@@ -326,8 +340,7 @@ void Analysis::compare_cells(Actor& actor, int32_t object_id, const Box& box, co
       f.a_value = m.value;
       f.b = entry;
       f.b_box = f.a_box;
-      std::memcpy(&f.result, o.info.data + at, sizeof(f.result));
-      f.b_value = f.result;
+      f.result = f.b_value = now;
       locate(f, shape);
       found(std::move(f));
       break;
@@ -342,8 +355,7 @@ void Analysis::compare_cells(Actor& actor, int32_t object_id, const Box& box, co
     m.sequence = entry.sequence;
     m.site = entry.site;
     m.before = c->mods.empty() ? c->initial : o.cells.mods.back(c->mods).after;
-    std::memcpy(&m.after, o.info.data + at, sizeof(m.after));
-    m.value = m.after;
+    m.value = m.after = now;
     m.release = actor.clock.release();
     o.cells.mods.push_back(c->mods, std::move(m));
   }

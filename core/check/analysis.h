@@ -55,11 +55,28 @@ struct WaitRecord {
   }
 };
 
+/// What an analysis saw in memory, in the order in which it looked: written by the analysis that runs with
+/// the program, read by one that runs again over the log.
+struct Seen {
+  bool replay = false;
+  std::vector<uint8_t> silent;
+  std::vector<int32_t> cells;
+  size_t next_silent = 0, next_cell = 0;
+};
+
+/// Observations (number of the wait, number of the notify) that are not edges.
+using Withdrawn = std::set<std::pair<int64_t, int64_t>>;
+
 /// Happens-before with vector clocks over chains, histories of accesses per object, modification orders of
 /// cells.
 class Analysis final : public Checker {
  public:
-  Analysis(const CheckOptions& options, Sink& sink) : options_(options), sink_(sink) {}
+  Analysis(const CheckOptions& options, Sink& sink, Seen* seen = nullptr,
+           const Withdrawn* withdrawn = nullptr)
+      : options_(options), sink_(sink), seen_(seen), withdrawn_(withdrawn) {}
+
+  /// Observations that turned out not to be sure when later notifies arrived.
+  const Withdrawn& newly_withdrawn() const { return newly_withdrawn_; }
 
   ActorId start(const ActorInfo& info, std::span<const Clock> after) override;
   int64_t identity(ActorId actor) override {
@@ -138,10 +155,12 @@ class Analysis final : public Checker {
   void compare(Actor& actor, int32_t object_id, int64_t part, const Box& box, Entry& entry,
                const Shape& shape);
   void compare_cells(Actor& actor, int32_t object_id, const Box& box, const Entry& entry, const Shape& shape);
+  int32_t value_of_cell(const Object& o, int64_t offset);
   void settle_write();
   static bool prunes(const Entry& now, const Entry& old);
   static bool conflicts(const Entry& a, const Entry& b);
   void check_lanes(const Notify& n);
+  void judge_again(Cells& cells, Cell& c, const Mod& mod);
 
   // report.cpp
   void missed_value(int32_t object, int64_t offset, const WaitNote& wait, const Mod& mod);
@@ -162,6 +181,11 @@ class Analysis final : public Checker {
 
   CheckOptions options_;
   Sink& sink_;
+  Seen* seen_;
+  const Withdrawn* withdrawn_;
+  Withdrawn newly_withdrawn_;
+  int64_t wait_count_ = 0;
+  int64_t notify_count_ = 0;
   std::vector<Actor> actors_;
   std::vector<ActorId> free_actors_;
   std::vector<Meta> metas_;

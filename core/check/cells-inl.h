@@ -42,11 +42,12 @@ Observed judge_wait(const Cells& cells, const Cell& cell, ir::WaitCmp cmp, int32
   }
   if (open.empty() || holds(cmp, value, expected)) return out;
   out.fresh = true;
+  const bool counting = adds_only && cmp == ir::WaitCmp::kGe;
   if (open.size() == 1) {
     out.sure = std::move(open);
+    if (counting) out.without.push_back(value);
     return out;
   }
-  const bool counting = adds_only && cmp == ir::WaitCmp::kGe;
   int64_t positive = value;
   for (const Mod* m : open) positive += std::max(m->value, 0);
   // A modification is surely observed when the condition cannot become true without it and what comes after
@@ -54,11 +55,10 @@ Observed judge_wait(const Cells& cells, const Cell& cell, ir::WaitCmp cmp, int32
   for (size_t i = 0; i < open.size(); ++i) {
     const Mod& n = *open[i];
     bool needed;
-    if (counting && positive - std::max(n.value, 0) < expected) {
-      needed = true;
-    } else if (counting) {
-      int64_t without = positive - std::max(n.value, 0);
-      for (size_t j = i + 1; j < open.size() && without >= expected; ++j) {
+    int64_t without = 0;
+    if (counting) {
+      without = positive - std::max(n.value, 0);
+      for (size_t j = i + 1; j < open.size(); ++j) {
         if (cells_detail::ordered(n, *open[j])) without -= std::max(open[j]->value, 0);
       }
       needed = without < expected;
@@ -71,7 +71,10 @@ Observed judge_wait(const Cells& cells, const Cell& cell, ir::WaitCmp cmp, int32
         needed = !holds(cmp, v, expected);
       }
     }
-    if (needed) out.sure.push_back(&n);
+    if (needed) {
+      out.sure.push_back(&n);
+      if (counting) out.without.push_back(without);
+    }
   }
   // The prefix that this run's order of commits gave.
   int64_t v = value;

@@ -20,6 +20,7 @@ struct Mod {
   int32_t before = 0, after = 0;
   int32_t round = 0;
   int64_t sequence = 0;
+  int64_t number = 0;  ///< among notifies
   Clock release;
   const vm::Site* site = nullptr;
 };
@@ -30,6 +31,14 @@ struct WaitNote {
   ir::WaitCmp cmp = ir::WaitCmp::kGe;
   int32_t expected = 0;
   int64_t sequence = 0;
+  int64_t number = 0;  ///< among waits
+  /// Per sure observation: the most that the rest could bring the cell to (counting waits).
+  struct Margin {
+    uint32_t chain = 0, epoch = 0;
+    int64_t notify = -1;
+    int64_t without = 0;
+  };
+  std::vector<Margin> margins;
   int32_t record = -1;  ///< index in the analysis' wait records
 };
 
@@ -136,7 +145,9 @@ class Cells {
 struct Observed {
   std::vector<const Mod*> sure;  ///< not ordered before the wait, observed in every order
   std::vector<const Mod*> may;   ///< observed in this run, but not in every order
-  bool fresh = false;            ///< the condition needs a modification that is not ordered before the wait
+  std::vector<int64_t>
+      without;         ///< per sure observation of a counting wait: what the others can bring the cell to
+  bool fresh = false;  ///< the condition needs a modification that is not ordered before the wait
 };
 
 /// `before(mod)`: the modification happens before the wait; `after(mod)`: it is ordered after the wait.

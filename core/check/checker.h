@@ -111,6 +111,7 @@ struct CheckOptions {
   std::vector<int> device_ids;
   /// Plain tensors need histories beyond one task: the program has manual scopes, no_dep or manual_dep.
   bool track_tensors = false;
+  bool signals = false;  ///< the program notifies and waits
 };
 
 /// A collective is entered: its signal must be all zero as far as the caller can know (03 C-4).

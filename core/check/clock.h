@@ -22,7 +22,7 @@ class ClockData {
   std::shared_ptr<const Dense> base;
   uint32_t chain = kNoChain;
   uint32_t epoch = 0;
-  int64_t id = -1;  ///< in the log of the recorder
+  mutable int64_t id = -1;  ///< in the log of the recorder
 
   uint32_t at(uint32_t c) const {
     if (c == chain) return epoch;

@@ -341,8 +341,4 @@ void Analysis::missed_value(int32_t object_id, int64_t offset, const WaitNote& w
   sink_.report(std::move(d));
 }
 
-std::unique_ptr<Checker> make_checker(const CheckOptions& options, Sink& sink) {
-  return std::make_unique<Analysis>(options, sink);
-}
-
 }  // namespace pypto::check

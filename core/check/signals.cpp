@@ -29,6 +29,7 @@ void Analysis::notify(const Notify& n) {
   m.after = n.after;
   m.round = static_cast<int32_t>(sink_.round());
   m.sequence = ++sequence_;
+  m.number = notify_count_++;
   m.release = n.release;
   m.site = n.site;
 
@@ -105,6 +106,7 @@ void Analysis::notify(const Notify& n) {
     if (w.cmp == ir::WaitCmp::kEq && n.before == w.expected && n.after != w.expected)
       missed_value(n.object, n.offset, w, m);
   }
+  if (m.kind == Mod::Kind::kAdd && m.value > 0) judge_again(o.cells, c, m);
   check_lanes(n);
   if (static_cast<size_t>(me.rank) >= last_notify_.size())
     last_notify_.resize(static_cast<size_t>(me.rank) + 1, -1);
@@ -160,7 +162,12 @@ Clock Analysis::observe(const Observe& x) {
     }
   }
   std::vector<Clock> sure;
-  for (const Mod* m : seen.sure) {
+  WaitNote note;
+  note.number = wait_count_++;
+  for (size_t k = 0; k < seen.sure.size(); ++k) {
+    const Mod* m = seen.sure[k];
+    if (withdrawn_ && withdrawn_->count({note.number, m->number})) continue;
+    if (k < seen.without.size()) note.margins.push_back({m->chain, m->epoch, m->number, seen.without[k]});
     sure.push_back(m->release);
     record.add_sure(m->meta);
     hear(m->meta);
@@ -182,7 +189,6 @@ Clock Analysis::observe(const Observe& x) {
   const auto index = static_cast<int32_t>(waits_.size());
   ears.last_wait = index;
   metas_[meta].last_wait = index;
-  WaitNote note;
   note.chain = actor ? clock.chain() : kNoChain;
   note.epoch = stamp;
   note.cmp = x.cmp;
@@ -192,7 +198,7 @@ Clock Analysis::observe(const Observe& x) {
   waits_.push_back(std::move(record));
   if (actor) {
     if (c.waits.size >= kKeptWaits) o.cells.waits.pop_front(c.waits);
-    o.cells.waits.push_back(c.waits, note);
+    o.cells.waits.push_back(c.waits, std::move(note));
   }
   for (const Clock& s : sure) clock.acquire(s);
   // Old modifications that every later wait of this rank knows are one starting value.
@@ -251,6 +257,19 @@ void Analysis::enter_collective(const Entered& x) {
   d.kernel = i.kernel ? i.kernel->name : std::string();
   d.block = i.block;
   sink_.report(std::move(d));
+}
+
+/// One more arrival that is not ordered after a wait: what the wait surely observed may have been lucky after
+/// all (03 M-30, "notifies that arrive later in the run count too").
+void Analysis::judge_again(Cells& cells, Cell& c, const Mod& mod) {
+  for (WaitNote& w : cells.waits.range(c.waits)) {
+    if (w.margins.empty() || w.chain == mod.chain || mod.release->at(w.chain) >= w.epoch) continue;
+    for (WaitNote::Margin& margin : w.margins) {
+      if (margin.chain == mod.chain || mod.release->at(margin.chain) >= margin.epoch) continue;
+      margin.without += mod.value;
+      if (margin.without >= w.expected) newly_withdrawn_.insert({w.number, margin.notify});
+    }
+  }
 }
 
 /// Both vector lanes of a block issued the same AtomicAdd.

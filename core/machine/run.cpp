@@ -65,6 +65,8 @@ Simulation::Simulation(const vm::Program& program_in, const RunOptions& options_
     c.ranks = ranks;
     c.device_ids = options.device_ids;
     c.track_tensors = track_tensors;
+    for (const vm::FunctionCode& fn : program.functions)
+      c.signals = c.signals || fn.level >= ir::Level::kHost;
     checker = check::make_checker(c, *this);
     checking = true;
   } else {

@@ -151,7 +151,8 @@ ExecStatus op_wait(Actor& actor, vm::OpCall& call) {
   int32_t value = 0;
   std::memcpy(&value, signal.buffer->data + offset, sizeof(value));
   if (cmp == ir::WaitCmp::kEq ? value == expected : value >= expected) {
-    // Own notifies of the cell happen before the wait, so it observes them (03 M-30): they must be in the cell.
+    // Own notifies of the cell happen before the wait, so it observes them (03 M-30): they must be in the
+    // cell.
     vm::View cell = signal;
     cell.offset = offset;
     for (int i = 0; i < cell.rank; ++i) cell.shape[i] = cell.valid[i] = 1;

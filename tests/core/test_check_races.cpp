@@ -244,6 +244,32 @@ TEST(CheckRaces, TallyCellWithFullCountIsClean) {
   EXPECT_EQ(run_for_id(p, 4), "");
 }
 
+TEST(CheckRaces, ALateArrivalMakesEarlierObservationsUnsure) {  // 03 M-30
+  for (const int64_t threshold : {2, 3}) {
+    RankProgram p;
+    p.sig_rows = 1;
+    p.build([&](FunctionBuilder& k, const Operands& a) {
+      const Reg zero = k.constant(0);
+      const Reg one = k.constant(1);
+      stage(k, a, zero);
+      k.unless_equal(a.me, zero, [&] {
+        // The last rank is slow: its notify comes rounds after the wait for two was satisfied.
+        const Reg three = k.constant(3);
+        const Reg turns =
+            k.arith(OpId::k_scalar_mul, k.arith(OpId::k_scalar_floordiv, a.me, three), k.constant(100000));
+        k.loop(zero, turns, [&](Reg) {});
+        k.notify(a.sig, zero, zero, one);
+      });
+      const Reg me_is_zero = k.arith(OpId::k_scalar_eq, a.me, zero);
+      k.unless_equal(me_is_zero, zero, [&] {
+        k.wait(a.sig, zero, k.constant(threshold));
+        fetch(k, a, a.right);
+      });
+    });
+    EXPECT_EQ(run_for_id(p, 4), threshold == 2 ? "X-40/X-45" : "");
+  }
+}
+
 TEST(CheckRaces, SetOnASharedCell) {  // 03 X-44
   RankProgram p;
   p.sig_rows = 1;
