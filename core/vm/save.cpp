@@ -58,6 +58,12 @@ class Reader {
     std::memcpy(&v, bytes_.data() + at_, sizeof(T));
     at_ += sizeof(T);
   }
+  void pod(bool& v) {
+    uint8_t byte = 0;
+    pod(byte);
+    if (byte > 1) damaged("a truth value");
+    v = byte != 0;
+  }
   size_t count(size_t) {
     uint32_t v = 0;
     pod(v);
