@@ -51,10 +51,10 @@ HEADER = """# Operations
 Every operation that a program can name, in the order of the operation table. This page is generated:
 `tools/gen_op_reference.py` writes it from the table, and a test compares them.
 
-**Places**: K kernel, O device orchestration, H host orchestrator. **Result**: *value* is fresh; *view* shares the cells of
-the first operand; *in place* is the operand that was updated; *none* is no result, or a scalar. **Effects**, one letter per
-parameter: `r` reads, `w` writes, `x` both, `a` adds atomically, capitals the same at a peer, `n` raises a signal at a peer,
-`s` awaits one, `-` nothing. Codes such as O-307 are rule numbers of the operation chapters.
+**Places**: K kernel, O device orchestration, H host orchestrator. **Result**: *value* is fresh; *view* shares the cells
+of the first operand; *in place* is the operand that was updated; *none* is no result, or a scalar. **Effects**, one
+letter per parameter: `r` reads, `w` writes, `x` both, `a` adds atomically, capitals the same at a peer, `n` raises a
+signal at a peer, `s` awaits one, `-` nothing. Codes such as O-307 are rule numbers of the operation chapters.
 """
 
 
@@ -97,7 +97,9 @@ def page(operations: list[tuple[str, str, str, str, str]], facts: dict[tuple[str
         rows = [op for op in operations if op[0] == namespace]
         if not rows:
             continue
-        parts.append(f"\n## {title}\n\n| Operation | Places | Result | Effects | Meaning |\n| --- | --- | --- | --- | --- |\n")
+        parts.append(
+            f"\n## {title}\n\n| Operation | Places | Result | Effects | Meaning |\n| --- | --- | --- | --- | --- |\n"
+        )
         for _, name, signature, doc, row_name in rows:
             row = facts.get((namespace, name)) or facts[namespace, row_name]  # an alias has the facts of its row
             effects = f"`{row.effects}`" if row.effects else ""

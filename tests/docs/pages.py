@@ -77,7 +77,9 @@ def table_rows(text: str) -> list[str]:
 
 def run(arguments: list[str], cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs Python with the package of this checkout."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "python"), **environment}
+    import pypto
+
+    env = {**os.environ, "PYTHONPATH": str(Path(pypto.__file__).parents[1]), **environment}
     return subprocess.run(
         [sys.executable, *arguments], cwd=cwd, env=env, capture_output=True, text=True, timeout=120, check=False
     )

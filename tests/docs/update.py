@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rewrites the reports that pages show (`<!-- report of FILE -->`) from what the programs print now.
 
-    PYTHONPATH=python python tests/docs/update.py
+PYTHONPATH=python python tests/docs/update.py
 """
 
 import functools
