@@ -24,7 +24,7 @@ from pypto import ir, runtime  # noqa: F401  imported once, before forking
 PACKAGE = os.path.dirname(pypto.__file__)
 # What 01 section 16 and 04 section 20 document. Subclasses count; `InternalError` never does.
 DOCUMENTED = (pypto.Error, ValueError, TypeError, IndexError, KeyError, AttributeError, NotImplementedError, OSError,
-              RuntimeError, SyntaxError, ZeroDivisionError)  # fmt: skip
+              RuntimeError, SyntaxError, ZeroDivisionError, NameError)  # fmt: skip
 
 
 @dataclass
@@ -67,6 +67,9 @@ def judge(error: BaseException, path: str) -> Outcome:
     own = [f for f in frames if os.path.basename(f) == name]
     if own and not frames[-1].startswith(PACKAGE):
         return Outcome("refused", text)  # Python's own error in a line of the file
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    if own and (type(error).__module__ != "builtins" or (last.line or "").startswith("raise ")):
+        return Outcome("refused", text)  # the call in the file is wrong, and we say so (04 ERR-1)
     return Outcome("no place", text + "\n" + "".join(traceback.format_tb(error.__traceback__)[-4:]))
 
 

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says what is missing for each row of the operation table: typing, execution, documentation, a test.
+
+Works on the sources, so that a copy of them with something removed can be judged too.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass
+class Row:
+    """One row of core/ir/ops.def."""
+
+    id: str
+    name: str
+    forms: str
+    doc: str
+
+
+def rows(root: Path) -> list[Row]:
+    """Return the rows of the table in `root`."""
+    text = (root / "core/ir/ops.def").read_text(encoding="utf-8")
+    text = re.sub(r"//[^\n]*", "", text)
+    found = []
+    for m in re.finditer(r'^PYPTO_OP\((\w+),\s*"(\w+)",\s*([\w\s|]+?),(.*?)"\s*\)\s*$', text, re.M | re.S):
+        # The last argument is the documentation, possibly in several pieces.
+        strings = re.findall(r'"((?:[^"\\]|\\.)*)"\s*(,?)', m[4] + '"')
+        doc = ""
+        for part, comma in reversed(strings):
+            if comma:
+                break
+            doc = part + doc
+        found.append(Row(m[1], m[2], m[3], doc))
+    return found
+
+
+def _sources(root: Path, *folders: str) -> str:
+    texts = []
+    for folder in folders:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in (".cpp", ".h"):
+                texts.append(path.read_text(encoding="utf-8"))
+    return "\n".join(texts)
+
+
+def _python(root: Path, *folders: str) -> str:
+    return "\n".join(p.read_text(encoding="utf-8") for f in folders for p in sorted((root / f).rglob("*.py")))
+
+
+def missing(root: Path) -> list[str]:
+    """Return one sentence per thing that a row lacks; each names the row."""
+    table = rows(root)
+    problems = []
+    typing = _sources(root, "core/ir/infer")
+    typed = set(re.findall(r"\btype_(\w+)\(Typer&", typing))
+    for macro, prefix in re.findall(r"^#define (\w+)\([^)]*\)(?:[^\n]*\\\n)*?[^\n]*?type_(\w*)##", typing, re.M):
+        typed |= {prefix + name for name in re.findall(rf"^\s*{macro}\(\s*(\w+)", typing, re.M)}
+    executors = _sources(root, "core/vm")
+    machine = _sources(root, "core/machine")
+    lowering = _sources(root, "core/passes")
+    handled = set(re.findall(r"\bk_(\w+)\b", executors)) | set(re.findall(r"\bk_(\w+)\b", machine))
+    lowered = set(re.findall(r"\bk_(\w+)\b", lowering))
+    tested = set(re.findall(r"\bk_(\w+)\b", _sources(root, "tests/core")))
+    called = set(re.findall(r"\b(?:pl|pld)(?:\.\w+)*\.(\w+)\(", _python(root, "tests", "examples")))
+    for row in table:
+        if row.id not in typed:
+            problems.append(f"operation '{row.id}' has no typing function type_{row.id} in core/ir/infer")
+        if row.id not in handled and row.id not in lowered:
+            problems.append(f"operation '{row.id}' is neither registered in core/vm, nor run by core/machine, nor lowered by core/passes")
+        if len(row.doc.split()) < 3 or not row.doc.endswith("."):
+            problems.append(f"operation '{row.id}' has no documentation line in core/ir/ops.def: {row.doc!r}")
+        if row.id not in tested and row.name not in called:
+            problems.append(f"operation '{row.id}' ('{row.name}') occurs in no test")
+    return problems

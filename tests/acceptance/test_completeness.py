@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An operation that lacks its typing, its execution, its documentation or a test does not get through."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import completeness
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ["core/ir", "core/vm", "core/machine", "core/passes", "tests", "examples"]
+
+
+def test_every_operation_is_complete():
+    assert len(completeness.rows(ROOT)) > 200
+    problems = completeness.missing(ROOT)
+    assert not problems, "\n".join(problems)
+
+
+def _edit(folder: Path, pattern: str, replacement: str, suffixes=(".cpp", ".h", ".def", ".py")) -> int:
+    changed = 0
+    for path in folder.rglob("*"):
+        if path.suffix in suffixes and path.is_file():
+            text = path.read_text(encoding="utf-8")
+            new, count = re.subn(pattern, replacement, text)
+            if count:
+                path.write_text(new, encoding="utf-8")
+                changed += count
+    return changed
+
+
+def drop_typing(root: Path, row: completeness.Row) -> None:
+    assert _edit(root / "core/ir/infer", rf"\btype_{row.id}\b(?=\(Typer)", "type_gone") or _edit(
+        root / "core/ir/infer", rf"(?m)^(\s*PYPTO_\w+\(\s*){row.id}\b", r"\1gone"
+    )
+
+
+def drop_execution(root: Path, row: completeness.Row) -> None:
+    for folder in ("core/vm", "core/machine", "core/passes"):
+        _edit(root / folder, rf"\bk_{row.id}\b", "k_gone")
+
+
+def drop_documentation(root: Path, row: completeness.Row) -> None:
+    assert _edit(root / "core/ir", re.escape(f'"{row.doc}")'), '"")', (".def",)) >= 1
+
+
+def drop_tests(root: Path, row: completeness.Row) -> None:
+    _edit(root / "tests", rf"\bk_{row.id}\b", "k_gone")
+    for folder in ("tests", "examples"):
+        _edit(root / folder, rf"\b{row.name}\(", "gone(")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_removed_is_named(seed, tmp_path):
+    """Five operations drawn by seed lose each of the four things in a copy of the sources."""
+    rng = random.Random(seed)
+    drawn = [r for r in completeness.rows(ROOT) if "kFormInternal" not in r.forms and r.doc.count('"') == 0]
+    row = rng.choice(drawn)
+    copy = tmp_path / "copy"
+    for folder in FOLDERS:
+        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__", "saved"))
+    assert not [p for p in completeness.missing(copy) if f"'{row.id}'" in p]
+    before = set(completeness.missing(copy))
+    for drop, word in (
+        (drop_typing, "typing"),
+        (drop_execution, "registered"),
+        (drop_documentation, "documentation"),
+        (drop_tests, "occurs in no test"),
+    ):
+        kept = tmp_path / drop.__name__
+        shutil.copytree(copy, kept)
+        drop(kept, row)
+        fresh = set(completeness.missing(kept)) - before
+        assert any(f"'{row.id}'" in p and word in p for p in fresh), (row.id, word, fresh)
