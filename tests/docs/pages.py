@@ -81,7 +81,7 @@ def run(arguments: list[str], cwd: Path = ROOT, **environment: str) -> subproces
 
     env = {**os.environ, "PYTHONPATH": str(Path(pypto.__file__).parents[1]), **environment}
     return subprocess.run(
-        [sys.executable, *arguments], cwd=cwd, env=env, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, *arguments], cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False
     )
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages are programs too: code runs, outputs are what programs print, both languages agree (03 G-1 to G-8)."""
 
+import ast
 import functools
 import importlib.util
 import re
@@ -88,6 +89,15 @@ def test_code_is_an_excerpt_or_runs(language, page, folder):
         if block.kind == "python" and not is_excerpt(block.text):
             assert block.text.startswith("import "), f"{page.name}:{block.line}: neither in an example nor a program"
             assert program_error(block.text, folder) == "", f"{page.name}:{block.line}"
+
+
+@each_page
+def test_excerpts_are_whole(language, page):
+    """An excerpt that ends in the middle of a statement explains nothing."""
+    for block in blocks(page.read_text()):
+        if block.kind == "python":
+            inside = "def excerpt():\n" + textwrap.indent(textwrap.dedent(block.text), "    ")
+            ast.parse(inside, f"{page.name}:{block.line}")
 
 
 @functools.cache
