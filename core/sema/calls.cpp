@@ -3,552 +3,312 @@
 
 #include "core/sema/builder.h"
 
-/// Calls: which operation or construct a callee is, and the binding of an operation's arguments (02 section 1).
+/// Calls: which operation, construct or function a callee is (01 L-1, L-47; 02 O-108).
 namespace pypto::sema {
 
 using syn::ExprKind;
 
-bool operation_form(const std::string& dotted, ir::OpForm* form, std::string* name) {
-    static const std::vector<std::pair<const char*, ir::OpForm>> kPrefixes = {
-        {"pl.tensor.", ir::kFormTensor},   {"pl.tile.", ir::kFormTile},        {"pl.system.", ir::kFormSystem},
-        {"pl.array.", ir::kFormArray},     {"pl.prefetch.", ir::kFormPrefetch}, {"pld.tensor.", ir::kFormPldTensor},
-        {"pld.tile.", ir::kFormPldTile},   {"pld.system.", ir::kFormPldSystem}, {"pld.", ir::kFormPld},
-        {"pl.internal.", ir::kFormInternal}, {"pl.", ir::kFormFlat},
-    };
-    for (const auto& [prefix, f] : kPrefixes) {
-        if (dotted.rfind(prefix, 0) != 0) continue;
-        *form = f;
-        *name = dotted.substr(std::string(prefix).size());
-        return name->find('.') == std::string::npos;
-    }
-    return false;
-}
-
-namespace {
-
-const char* form_module(ir::OpForm form) {
-    switch (form) {
-        case ir::kFormTensor: return "tensor";
-        case ir::kFormTile: return "tile";
-        case ir::kFormSystem: return "system";
-        case ir::kFormArray: return "array";
-        case ir::kFormPrefetch: return "prefetch";
-        default: return "";
-    }
-}
-
-/// The module an error of an operation is reported under (01 L-179).
-std::string error_module(const ir::OpRow& row, ir::OpForm form, const std::vector<ExprPtr>& args) {
-    if (form >= ir::kFormPld && form <= ir::kFormPldSystem) return "distributed";
-    if (form != ir::kFormFlat) return form_module(form);
-    // Promoted names belong to the one module they come from.
-    if (!(row.forms & ir::kFormTensor) && (row.forms & ir::kFormTile)) return "tile";
-    if (!(row.forms & ir::kFormTile) && (row.forms & ir::kFormTensor)) return "tensor";
-    for (const auto& a : args) {
-        if (a && a->type && a->type->is_tile()) return "tile";
-    }
-    for (const auto& a : args) {
-        if (a && a->type && a->type->is_tensor()) return "tensor";
-    }
-    if (row.forms & ir::kFormTensor) return "tensor";
-    if (row.forms & ir::kFormTile) return "tile";
-    if (row.forms & ir::kFormSystem) return "system";
-    return "tensor";
-}
-
-}  // namespace
-
-ir::OpPlace FunctionBuilder::place() const {
-    if (kernel_region()) return ir::kPlaceKernel;
-    if (base_place_ == ir::kPlaceHost && enclosing(ir::ScopeKind::kHierarchy)) return ir::kPlaceOrch;
-    return base_place_;
-}
-
-ir::InferContext FunctionBuilder::context(const Span& span) {
-    ir::InferContext c;
-    c.arch = program_.options.arch;
-    c.place = place();
-    c.function_type = fn->type;
-    if (const RegionInfo* lanes = enclosing(ir::ScopeKind::kSplitAiv)) {
-        c.in_split_aiv = true;
-        c.split_mode = lanes->mode;
-    }
-    for (const LoopInfo* l : loops_) c.in_loop = c.in_loop || l->kind != LoopInfo::Kind::kUnroll;
-    if (const RegionInfo* lanes = enclosing(ir::ScopeKind::kSplitAiv)) {
-        c.in_split_aiv = true;
-        c.split_mode = lanes->mode;
-    }
-    c.warn = [this, span](Diagnostic d) {
-        if (!d.span.known()) d.span = span;
-        d.severity = Severity::kWarning;
-        program_.warn(std::move(d));
-    };
-    return c;
-}
-
 bool FunctionBuilder::is_self(const syn::Expr& e) {
-    return e.kind == ExprKind::kName && e.text == "self" && !find_binding("self") &&
-           (program_.is_class || host_lookup("self").kind == HostKind::kMissing);
+  return e.kind == ExprKind::kName && e.text == "self" && !find_binding("self") &&
+         (program_.is_class || host_lookup("self").kind == HostKind::kMissing);
 }
 
 FunctionBuilder::Callee FunctionBuilder::resolve_callee(const syn::Expr& callee) {
-    Callee out;
-    if (callee.kind == ExprKind::kAttribute && is_self(*callee.items[0])) {
-        out.kind = Callee::Kind::kMethod;
-        out.name = callee.text;
-        out.function = program_.find_method(callee.text);
-        if (!out.function && !program_.is_class) {
-            // JIT bodies have no self: the method is the kernel of that name (01 L-130).
-            const HostValue h = host_lookup(callee.text);
-            if (h.kind == HostKind::kFunction) out.function = h.function;
-        }
-        return out;
-    }
-    const HostValue h = resolve_host(callee);
-    out.host = h;
-    if (h.kind == HostKind::kConstruct) {
-        out.kind = Callee::Kind::kConstruct;
-        out.name = h.text;
-    } else if (h.kind == HostKind::kFunction) {
-        out.kind = Callee::Kind::kFunction;
-        out.function = h.function;
-        out.name = h.function ? h.function->name : "";
-    } else if (h.kind != HostKind::kMissing) {
-        out.kind = Callee::Kind::kPython;
+  Callee out;
+  if (callee.kind == ExprKind::kAttribute && is_self(*callee.items[0])) {
+    out.kind = Callee::Kind::kMethod;
+    out.name = callee.text;
+    out.function = program_.find_method(callee.text);
+    if (!out.function && !program_.is_class) {
+      // JIT bodies have no self: the method is the kernel of that name (01 L-130).
+      const HostValue h = host_lookup(callee.text);
+      if (h.kind == HostKind::kFunction) out.function = h.function;
     }
     return out;
+  }
+  const HostValue h = resolve_host(callee);
+  out.host = h;
+  if (h.kind == HostKind::kConstruct) {
+    out.kind = Callee::Kind::kConstruct;
+    out.name = h.text;
+  } else if (h.kind == HostKind::kFunction) {
+    out.kind = Callee::Kind::kFunction;
+    out.function = h.function;
+    out.name = h.function ? h.function->name : "";
+  } else if (h.kind != HostKind::kMissing) {
+    out.kind = Callee::Kind::kPython;
+  }
+  return out;
 }
 
 Value FunctionBuilder::eval_call(const syn::Expr& e, bool statement) {
-    const auto& callee_syntax = *e.items[0];
-    const Callee callee = resolve_callee(callee_syntax);
-    switch (callee.kind) {
-        case Callee::Kind::kConstruct: return eval_construct(callee.name, e, statement);
-        case Callee::Kind::kMethod:
-            if (!callee.function) {
-                if (!program_.is_class) {
-                    reject(ErrorClass::kUndefinedVariableError, callee_syntax.span,
-                           "Function '" + callee.name + "' not defined in program",
-                           "'self." + callee.name + "' in a JIT body is the JIT function that the name '" +
-                               callee.name + "' resolves to");
-                }
-                std::string list;
-                for (const auto& m : program_.method_names()) list += (list.empty() ? "" : ", ") + m;
-                const std::string guess = did_you_mean(callee.name, program_.method_names());
-                reject(ErrorClass::kUndefinedVariableError, callee_syntax.span,
-                       "Function '" + callee.name + "' not defined in program",
-                       (guess.empty() ? "" : guess + " ") + "available methods: " + list);
-            }
-            return invoke(callee.function, e);
-        case Callee::Kind::kFunction: return invoke(callee.function, e);
-        case Callee::Kind::kPython:
-            if (callee.host.kind == HostKind::kDType || callee.host.kind == HostKind::kOpaque ||
-                callee.host.kind == HostKind::kModule) {
-                if (callee_syntax.kind == ExprKind::kName &&
-                    (callee_syntax.text == "min" || callee_syntax.text == "max" || callee_syntax.text == "abs")) {
-                    reject(ErrorClass::kUnsupportedFeatureError, e.span,
-                           "Python's '" + callee_syntax.text + "' only folds constants; its arguments are run-time "
-                           "values", "use pl." + callee_syntax.text + "(...)");
-                }
-                if (callee_syntax.kind == ExprKind::kName && callee_syntax.text == "len" && e.items.size() == 2) {
-                    const Value v = eval(*e.items[1]);
-                    if (v.is_tuple()) {
-                        return Value::of(ir::int_const(static_cast<int64_t>(v.items.size()), DType::kIndex, e.span,
-                                                       true));
-                    }
-                }
-                reject(ErrorClass::kUnsupportedFeatureError, e.span,
-                       "Python function '" + source_text(callee_syntax) + "' cannot be called on run-time values",
-                       "call pl operations, functions of the program, or @pl.inline helpers");
-            }
-            reject(ErrorClass::kParserTypeError, e.span,
-                   "'" + source_text(callee_syntax) + "' is not callable here");
-        case Callee::Kind::kUnknown: break;
-    }
-    if (callee_syntax.kind == ExprKind::kAttribute) {
-        if (bind_dynamic(e)) return {};
-        const HostValue base = resolve_host(*callee_syntax.items[0]);
-        if (base.kind == HostKind::kModule && base.text.rfind("python:", 0) != 0) {
-            unknown_operation(callee_syntax, base.text + "." + callee_syntax.text);
+  const auto& callee_syntax = *e.items[0];
+  const Callee callee = resolve_callee(callee_syntax);
+  switch (callee.kind) {
+    case Callee::Kind::kConstruct:
+      return eval_construct(callee.name, e, statement);
+    case Callee::Kind::kMethod:
+      if (!callee.function) {
+        if (!program_.is_class) {
+          reject(ErrorClass::kUndefinedVariableError, callee_syntax.span,
+                 "Function '" + callee.name + "' not defined in program",
+                 "'self." + callee.name + "' in a JIT body is the JIT function that the name '" +
+                     callee.name + "' resolves to");
         }
-        // pl.foo.bar(...): an unknown category.
-        if (base.kind == HostKind::kMissing && callee_syntax.items[0]->kind == ExprKind::kAttribute) {
-            const HostValue root = resolve_host(*callee_syntax.items[0]->items[0]);
-            if (root.kind == HostKind::kModule && (root.text == "pl" || root.text == "pld")) {
-                // Operations that only passes make: the text of a lowered program names them so (04 SER-2).
-                if (root.text == "pl" && callee_syntax.items[0]->text == "internal" &&
-                    ir::find_op(ir::kFormInternal, callee_syntax.text)) {
-                    return call_operation(ir::kFormInternal, callee_syntax.text, "pl.internal." + callee_syntax.text, e);
-                }
-                unknown_operation(callee_syntax,
-                                  root.text + "." + callee_syntax.items[0]->text + "." + callee_syntax.text);
-            }
-        }
-        if (callee_syntax.text == "get_byte" || base.kind != HostKind::kMissing) return fold(e);
-        const Value object = eval(*callee_syntax.items[0]);
-        if (object.is_host() && object.host.kind == HostKind::kDType && callee_syntax.text == "get_byte") {
-            return Value::of(ir::int_const(dtype_bytes(object.host.dtype), DType::kIndex, e.span, true));
-        }
-        reject(ErrorClass::kInvalidOperationError, e.span,
-               "Method '" + callee_syntax.text + "' of a " +
-                   (object.is_expr() ? ir::type_text(*object.expr->type) : std::string("value")) + " does not exist",
-               "there is no method-call sugar: write pl." + callee_syntax.text + "(" +
-                   source_text(*callee_syntax.items[0]) + ", ...)");
-    }
-    if (callee_syntax.kind == ExprKind::kName) {
-        const BindingPtr b = find_binding(callee_syntax.text);
-        if (b) {
-            reject(ErrorClass::kParserTypeError, e.span, "'" + callee_syntax.text + "' is a variable, not a function");
-        }
+        std::string list;
+        for (const auto& m : program_.method_names()) list += (list.empty() ? "" : ", ") + m;
+        const std::string guess = did_you_mean(callee.name, program_.method_names());
         reject(ErrorClass::kUndefinedVariableError, callee_syntax.span,
-               "Undefined variable '" + callee_syntax.text + "'",
-               did_you_mean(callee_syntax.text, visible_names()));
+               "Function '" + callee.name + "' not defined in program",
+               (guess.empty() ? "" : guess + " ") + "available methods: " + list);
+      }
+      return invoke(callee.function, e);
+    case Callee::Kind::kFunction:
+      return invoke(callee.function, e);
+    case Callee::Kind::kPython:
+      if (callee.host.kind == HostKind::kDType || callee.host.kind == HostKind::kOpaque ||
+          callee.host.kind == HostKind::kModule) {
+        if (callee_syntax.kind == ExprKind::kName &&
+            (callee_syntax.text == "min" || callee_syntax.text == "max" || callee_syntax.text == "abs")) {
+          reject(ErrorClass::kUnsupportedFeatureError, e.span,
+                 "Python's '" + callee_syntax.text +
+                     "' only folds constants; its arguments are run-time "
+                     "values",
+                 "use pl." + callee_syntax.text + "(...)");
+        }
+        if (callee_syntax.kind == ExprKind::kName && callee_syntax.text == "len" && e.items.size() == 2) {
+          const Value v = eval(*e.items[1]);
+          if (v.is_tuple()) {
+            return Value::of(
+                ir::int_const(static_cast<int64_t>(v.items.size()), DType::kIndex, e.span, true));
+          }
+        }
+        reject(ErrorClass::kUnsupportedFeatureError, e.span,
+               "Python function '" + source_text(callee_syntax) + "' cannot be called on run-time values",
+               "call pl operations, functions of the program, or @pl.inline helpers");
+      }
+      reject(ErrorClass::kParserTypeError, e.span,
+             "'" + source_text(callee_syntax) + "' is not callable here");
+    case Callee::Kind::kUnknown:
+      break;
+  }
+  if (callee_syntax.kind == ExprKind::kAttribute) {
+    if (bind_dynamic(e)) return {};
+    const HostValue base = resolve_host(*callee_syntax.items[0]);
+    if (base.kind == HostKind::kModule && base.text.rfind("python:", 0) != 0) {
+      unknown_operation(callee_syntax, base.text + "." + callee_syntax.text);
     }
-    reject(ErrorClass::kUnsupportedFeatureError, e.span, "Unsupported call: " + source_text(callee_syntax));
+    // pl.foo.bar(...): an unknown category.
+    if (base.kind == HostKind::kMissing && callee_syntax.items[0]->kind == ExprKind::kAttribute) {
+      const HostValue root = resolve_host(*callee_syntax.items[0]->items[0]);
+      if (root.kind == HostKind::kModule && (root.text == "pl" || root.text == "pld")) {
+        // Operations that only passes make: the text of a lowered program names them so (04 SER-2).
+        if (root.text == "pl" && callee_syntax.items[0]->text == "internal" &&
+            ir::find_op(ir::kFormInternal, callee_syntax.text)) {
+          return call_operation(ir::kFormInternal, callee_syntax.text, "pl.internal." + callee_syntax.text,
+                                e);
+        }
+        unknown_operation(callee_syntax,
+                          root.text + "." + callee_syntax.items[0]->text + "." + callee_syntax.text);
+      }
+    }
+    if (callee_syntax.text == "get_byte" || base.kind != HostKind::kMissing) return fold(e);
+    const Value object = eval(*callee_syntax.items[0]);
+    if (object.is_host() && object.host.kind == HostKind::kDType && callee_syntax.text == "get_byte") {
+      return Value::of(ir::int_const(dtype_bytes(object.host.dtype), DType::kIndex, e.span, true));
+    }
+    reject(ErrorClass::kInvalidOperationError, e.span,
+           "Method '" + callee_syntax.text + "' of a " +
+               (object.is_expr() ? ir::type_text(*object.expr->type) : std::string("value")) +
+               " does not exist",
+           "there is no method-call sugar: write pl." + callee_syntax.text + "(" +
+               source_text(*callee_syntax.items[0]) + ", ...)");
+  }
+  if (callee_syntax.kind == ExprKind::kName) {
+    const BindingPtr b = find_binding(callee_syntax.text);
+    if (b) {
+      reject(ErrorClass::kParserTypeError, e.span,
+             "'" + callee_syntax.text + "' is a variable, not a function");
+    }
+    reject(ErrorClass::kUndefinedVariableError, callee_syntax.span,
+           "Undefined variable '" + callee_syntax.text + "'",
+           did_you_mean(callee_syntax.text, visible_names()));
+  }
+  reject(ErrorClass::kUnsupportedFeatureError, e.span, "Unsupported call: " + source_text(callee_syntax));
 }
 
 void FunctionBuilder::unknown_operation(const syn::Expr& callee, const std::string& dotted) {
-    const std::string name = last_component(dotted);
-    if (dotted == "pld" || dotted.rfind("pld.", 0) == 0) {
-        std::string hint;
-        const auto dots = std::count(dotted.begin(), dotted.end(), '.');
-        std::vector<std::string> names;
-        for (const auto& [prefix, form] : std::vector<std::pair<std::string, ir::OpForm>>{
-                 {"pld.", ir::kFormPld}, {"pld.system.", ir::kFormPldSystem}, {"pld.tensor.", ir::kFormPldTensor},
-                 {"pld.tile.", ir::kFormPldTile}}) {
-            for (const auto& n : ir::op_names(form)) names.push_back(prefix + n);
-        }
-        const std::string guess = nearest(dotted, names);
-        if (!guess.empty()) hint = "did you mean '" + guess + "'?";
-        if (dots > 1) {
-            const std::string category = dotted.substr(4, dotted.find('.', 4) - 4);
-            if (category != "system" && category != "tensor" && category != "tile") {
-                reject(ErrorClass::kInvalidOperationError, callee.span,
-                       "X-1: Unknown distributed operation '" + dotted + "': no category '" + category +
-                           "', the categories are system, tensor, tile", hint);
-            }
-        }
-        if (hint.empty()) {
-            for (const auto& n : names) {
-                if (last_component(n) == name) hint = "did you mean '" + n + "'?";
-            }
-        }
-        reject(ErrorClass::kInvalidOperationError, callee.span, "X-1: Unknown distributed operation '" + dotted + "'",
-               hint.empty() ? "see the operations of pld.system, pld.tensor and pld.tile" : hint);
-    }
-    ir::OpForm form = ir::kFormFlat;
-    std::string rest;
+  const std::string name = last_component(dotted);
+  if (dotted == "pld" || dotted.rfind("pld.", 0) == 0) {
+    std::string hint;
+    const auto dots = std::count(dotted.begin(), dotted.end(), '.');
     std::vector<std::string> names;
-    if (operation_form(dotted + (dotted.back() == '.' ? "x" : ""), &form, &rest)) names = ir::op_names(form);
-    std::string hint = did_you_mean(name, names);
-    if (form != ir::kFormFlat) {
-        const std::string module = form_module(form);
-        if (hint.empty() && ir::find_op(ir::kFormFlat, name)) hint = "did you mean 'pl." + name + "'?";
+    for (const auto& [prefix, form] :
+         std::vector<std::pair<std::string, ir::OpForm>>{{"pld.", ir::kFormPld},
+                                                         {"pld.system.", ir::kFormPldSystem},
+                                                         {"pld.tensor.", ir::kFormPldTensor},
+                                                         {"pld.tile.", ir::kFormPldTile}}) {
+      for (const auto& n : ir::op_names(form)) names.push_back(prefix + n);
+    }
+    const std::string guess = nearest(dotted, names);
+    if (!guess.empty()) hint = "did you mean '" + guess + "'?";
+    if (dots > 1) {
+      const std::string category = dotted.substr(4, dotted.find('.', 4) - 4);
+      if (category != "system" && category != "tensor" && category != "tile") {
         reject(ErrorClass::kInvalidOperationError, callee.span,
-               "Unknown " + module + " operation: " + name + " (Unknown pl." + module + " operation: " + name + ")",
+               "X-1: Unknown distributed operation '" + dotted + "': no category '" + category +
+                   "', the categories are system, tensor, tile",
                hint);
+      }
     }
     if (hint.empty()) {
-        for (const auto& [prefix, f] : std::vector<std::pair<std::string, ir::OpForm>>{
-                 {"pl.tensor.", ir::kFormTensor}, {"pl.tile.", ir::kFormTile}, {"pl.system.", ir::kFormSystem}}) {
-            if (ir::find_op(f, name)) {
-                hint = "did you mean '" + prefix + name + "'?";
-                break;
-            }
-        }
+      for (const auto& n : names) {
+        if (last_component(n) == name) hint = "did you mean '" + n + "'?";
+      }
     }
-    reject(ErrorClass::kInvalidOperationError, callee.span, "Unknown operation '" + dotted + "'", hint);
+    reject(ErrorClass::kInvalidOperationError, callee.span,
+           "X-1: Unknown distributed operation '" + dotted + "'",
+           hint.empty() ? "see the operations of pld.system, pld.tensor and pld.tile" : hint);
+  }
+  ir::OpForm form = ir::kFormFlat;
+  std::string rest;
+  std::vector<std::string> names;
+  if (operation_form(dotted + (dotted.back() == '.' ? "x" : ""), &form, &rest)) names = ir::op_names(form);
+  std::string hint = did_you_mean(name, names);
+  if (form != ir::kFormFlat) {
+    const std::string module = form_module(form);
+    if (hint.empty() && ir::find_op(ir::kFormFlat, name)) hint = "did you mean 'pl." + name + "'?";
+    reject(
+        ErrorClass::kInvalidOperationError, callee.span,
+        "Unknown " + module + " operation: " + name + " (Unknown pl." + module + " operation: " + name + ")",
+        hint);
+  }
+  if (hint.empty()) {
+    for (const auto& [prefix, f] : std::vector<std::pair<std::string, ir::OpForm>>{
+             {"pl.tensor.", ir::kFormTensor}, {"pl.tile.", ir::kFormTile}, {"pl.system.", ir::kFormSystem}}) {
+      if (ir::find_op(f, name)) {
+        hint = "did you mean '" + prefix + name + "'?";
+        break;
+      }
+    }
+  }
+  reject(ErrorClass::kInvalidOperationError, callee.span, "Unknown operation '" + dotted + "'", hint);
 }
 
 std::vector<Argument> FunctionBuilder::arguments(const syn::Expr& call, size_t first) {
-    std::vector<Argument> out;
-    for (size_t i = first + 1; i < call.items.size(); ++i) {
-        if (call.items[i]->kind == ExprKind::kStarred) {
-            reject(ErrorClass::kUnsupportedFeatureError, call.items[i]->span, "Unsupported expression type: Starred",
-                   "write the arguments one by one");
-        }
-        Argument a;
-        a.syntax = call.items[i].get();
-        a.span = call.items[i]->span;
-        out.push_back(std::move(a));
+  std::vector<Argument> out;
+  for (size_t i = first + 1; i < call.items.size(); ++i) {
+    if (call.items[i]->kind == ExprKind::kStarred) {
+      reject(ErrorClass::kUnsupportedFeatureError, call.items[i]->span,
+             "Unsupported expression type: Starred", "write the arguments one by one");
     }
-    for (const auto& k : call.keywords) {
-        if (k.name.empty()) {
-            reject(ErrorClass::kParserSyntaxError, k.span.known() ? k.span : call.span,
-                   "'**' arguments are not supported in a call", "write the keywords one by one");
-        }
-        Argument a;
-        a.keyword = k.name;
-        a.syntax = k.value.get();
-        a.span = k.value->span;
-        out.push_back(std::move(a));
+    Argument a;
+    a.syntax = call.items[i].get();
+    a.span = call.items[i]->span;
+    out.push_back(std::move(a));
+  }
+  for (const auto& k : call.keywords) {
+    if (k.name.empty()) {
+      reject(ErrorClass::kParserSyntaxError, k.span.known() ? k.span : call.span,
+             "'**' arguments are not supported in a call", "write the keywords one by one");
     }
-    return out;
+    Argument a;
+    a.keyword = k.name;
+    a.syntax = k.value.get();
+    a.span = k.value->span;
+    out.push_back(std::move(a));
+  }
+  return out;
 }
-
-// ------------------------------------------------------------------ operations
-
-Value FunctionBuilder::call_operation(ir::OpForm form, const std::string& name, const std::string& spelling,
-                                      const syn::Expr& e) {
-    const ir::OpRow* row = ir::find_op(form, name);
-    // Chosen by the kind of the source once the arguments are known (03 O-42); the parameters have equal positions.
-    const bool either_store = spelling == "pld.remote_store";
-    if (either_store) {
-        form = ir::kFormPldTile;
-        row = ir::find_op(form, "remote_store");
-    }
-    if (!row) unknown_operation(*e.items[0], spelling);
-    const bool distributed = form >= ir::kFormPld && form <= ir::kFormPldSystem;
-    if (distributed) check_distributed(*row, spelling, e);
-
-    const auto& params = ir::op_params(*row, form);
-    const auto& flat = ir::op_params(*row, ir::kFormFlat);
-    const auto bad = [&](const std::string& reason, const Span& span) {
-        Diagnostic d;
-        d.cls = ErrorClass::kInvalidOperationError;
-        d.message = "Error in " + error_module(*row, form, {}) + " operation '" + name + "': " + reason;
-        d.span = span;
-        d.has_cause = true;
-        d.cause_cls = ErrorClass::kTypeError;
-        d.cause_message = reason;
-        std::string list;
-        bool star = false;
-        for (const auto& p : params) {
-            if (p.keyword_only && !star) {
-                list += (list.empty() ? "*" : ", *");
-                star = true;
-            }
-            list += (list.empty() ? "" : ", ") + p.name + (p.has_default ? "=" + p.default_text : "");
-        }
-        d.hint = "the signature is " + spelling + "(" + list + ")";
-        throw Failure(std::move(d));
-    };
-    std::vector<const syn::Expr*> slots(flat.size(), nullptr);
-    size_t positional = 0;
-    std::vector<size_t> order;
-    for (auto& a : arguments(e)) {
-        int slot = -1;
-        if (either_store && a.keyword == "src") a.keyword = "src_tile";
-        std::string param_name = a.keyword;
-        if (a.keyword.empty()) {
-            size_t limit = 0;
-            while (limit < params.size() && !params[limit].keyword_only) ++limit;
-            if (positional >= limit) {
-                bad(spelling + "() takes " + (limit == 0 ? "no positional arguments"
-                                                         : "at most " + std::to_string(limit) + " positional argument" +
-                                                               (limit == 1 ? "" : "s")) +
-                        ", got " + std::to_string(e.items.size() - 1) + " (surplus: " + source_text(*a.syntax) + ")",
-                    a.span);
-            }
-            param_name = params[positional].name;
-            slot = ir::op_param_index(*row, param_name);
-            ++positional;
-        } else {
-            if (a.keyword == "attrs" || a.keyword == "span") continue;
-            const bool own = std::any_of(params.begin(), params.end(),
-                                         [&](const ir::OpParam& p) { return p.name == a.keyword; });
-            const bool in_flat = std::any_of(flat.begin(), flat.end(),
-                                             [&](const ir::OpParam& p) { return p.name == a.keyword; });
-            if (!own && !in_flat) {
-                // A flat call may use the names of the form it dispatches to.
-                const bool other = form == ir::kFormFlat && ir::op_param_index(*row, a.keyword) >= 0;
-                if (!other) {
-                    std::vector<std::string> names;
-                    for (const auto& p : params) names.push_back(p.name);
-                    const std::string guess = nearest(a.keyword, names);
-                    bad(spelling + "() got an unexpected keyword argument '" + a.keyword + "'" +
-                            (guess.empty() ? "" : "; did you mean '" + guess + "'?"),
-                        a.span);
-                }
-            }
-            slot = ir::op_param_index(*row, a.keyword);
-        }
-        if (slot < 0 || slot >= static_cast<int>(slots.size())) {
-            bad(spelling + "() got an unexpected argument '" + param_name + "'", a.span);
-        }
-        if (slots[static_cast<size_t>(slot)]) {
-            bad(spelling + "() got multiple values for argument '" + param_name + "'", a.span);
-        }
-        slots[static_cast<size_t>(slot)] = a.syntax;
-        order.push_back(static_cast<size_t>(slot));
-    }
-    for (const auto& p : params) {
-        const int slot = ir::op_param_index(*row, p.name);
-        if (!p.has_default && slot >= 0 && !slots[static_cast<size_t>(slot)]) {
-            bad(spelling + "() missing required argument '" + p.name + "'", e.span);
-        }
-    }
-    // Evaluate in the order written, then place.
-    std::vector<const syn::Expr*> written;
-    for (const size_t s : order) written.push_back(slots[s]);
-    const std::vector<Value> values = eval_operands(written);
-    std::vector<ExprPtr> args(flat.size());
-    for (size_t i = 0; i < order.size(); ++i) {
-        const Value& v = values[i];
-        if (v.kind == Value::Kind::kNothing) bad("argument " + source_text(*written[i]) + " has no value", written[i]->span);
-        args[order[i]] = to_argument(v, written[i]->span);
-    }
-    if (either_store && args[0] && args[0]->type && !args[0]->type->is_tile()) {
-        form = ir::kFormPldTensor;
-        row = ir::find_op(form, "remote_store");
-    }
-    if (distributed) {
-        for (size_t i = 0; i < args.size(); ++i) {
-            const auto& a = args[i];
-            if (!a || !a->type || !a->type->is_window() || !a->type->storage) continue;
-            const auto buffers = leaves(a->type->storage);
-            if (buffers.size() < 2) continue;
-            reject(ErrorClass::kParserTypeError, a->span.known() ? a->span : e.span,
-                   "X-17: Cannot determine the communication context of argument '" + flat[i].name + "' of " + spelling +
-                       ": it may be a view of '" + buffers[0]->name + "' or of '" + buffers[1]->name + "'",
-                   "keep one buffer per name");
-        }
-        if (row->id == ir::OpId::k_defer_wait) check_defer_wait(args, e.span);
-    }
-    if (distributed && place() == ir::kPlaceHost) {
-        for (const auto& a : args) {
-            if (a && a->type && a->type->is_window()) consume_window(a);
-        }
-    }
-    const bool pop = row->id == ir::OpId::k_tpop_from_aic || row->id == ir::OpId::k_tpop_from_aiv;
-    if (pop && pop_type_ && !args[0] && !args[1]) {
-        // The annotation of the assigned variable gives the type (02 O-2105).
-        std::vector<ExprPtr> dims;
-        for (const auto& d : pop_type_->shape) dims.push_back(ir::int_const(d.value, DType::kIndex, e.span));
-        args[0] = ir::tuple_expr(std::move(dims), e.span);
-        HostValue h;
-        h.kind = HostKind::kDType;
-        h.dtype = pop_type_->dtype;
-        args[1] = to_argument(Value::of_host(h), e.span);
-    }
-    return infer(*row, form, std::move(args), e.span, spelling);
-}
-
-Value FunctionBuilder::infer(const ir::OpRow& row, ir::OpForm form, std::vector<ExprPtr> args, const Span& span,
-                             const std::string& spelling) {
-    args.resize(ir::op_params(row, ir::kFormFlat).size());
-    ir::InferContext c = context(span);
-    // Rank slices and extents of host tensors (03 D-34) are typed like those of an orchestration.
-    const bool slicing = row.id == ir::OpId::k_slice || row.id == ir::OpId::k_dim;
-    if (c.place == ir::kPlaceHost && slicing) c.place = ir::kPlaceOrch;
-    ir::OpCallSite site;
-    site.row = &row;
-    site.form = form;
-    site.args = std::move(args);
-    site.span = span;
-    ExprPtr out;
-    try {
-        out = ir::infer_op(c, site);
-    } catch (Failure& f) {
-        Diagnostic& d = f.diagnostic();
-        const bool located = d.span.known();
-        if (!located) d.span = span;
-        const bool operand = d.cls == ErrorClass::kTypeError || d.cls == ErrorClass::kValueError;
-        const bool misplaced = d.message.find("Misplaced") != std::string::npos;
-        if (operand && misplaced) {
-            if (d.hint.empty()) d.hint = "put it inside 'with pl.at(level=pl.Level.CORE_GROUP):' or a kernel function";
-            throw;
-        }
-        if (operand) {
-            d.has_cause = true;
-            d.cause_cls = d.cls;
-            d.cause_message = d.message;
-            d.cls = ErrorClass::kInvalidOperationError;
-            d.message = "Error in " + error_module(row, form, site.args) + " operation '" + last_component(spelling) +
-                        "': " + d.message;
-        }
-        throw;
-    }
-    return Value::of(with_effects(out, span));
-}
-
-// ------------------------------------------------------------------ constructs
 
 Value FunctionBuilder::eval_construct(const std::string& name, const syn::Expr& e, bool statement) {
-    if (name == "pl.const") return const_(e);
-    if (name == "pl.submit" || name == "pl.spmd_submit") {
-        reject(ErrorClass::kParserSyntaxError, e.span, name + "(...) must be unpacked as a 2-tuple",
-               "write 'result, tid = " + name + "(...)'");
+  if (name == "pl.const") return const_(e);
+  if (name == "pl.submit" || name == "pl.spmd_submit") {
+    reject(ErrorClass::kParserSyntaxError, e.span, name + "(...) must be unpacked as a 2-tuple",
+           "write 'result, tid = " + name + "(...)'");
+  }
+  if (name == "pl.yield_") {
+    if (statement) {
+      reject(ErrorClass::kParserSyntaxError, e.span, "A loop or branch requires an assignment-form pl.yield_",
+             "write 'x = pl.yield_(value)'");
     }
-    if (name == "pl.yield_") {
-        if (statement) {
-            reject(ErrorClass::kParserSyntaxError, e.span, "A loop or branch requires an assignment-form pl.yield_",
-                   "write 'x = pl.yield_(value)'");
-        }
-        return eval_yield(e, {}, e.span);
+    return eval_yield(e, {}, e.span);
+  }
+  if (name == "pl.cond") {
+    reject(ErrorClass::kParserSyntaxError, e.span,
+           "pl.cond can only be the first statement of a 'for ... in pl.while_(...)' body");
+  }
+  if (name == "pl.static_print") {
+    static_print(e);
+    return {};
+  }
+  if (name == "pl.static_assert") {
+    static_assert_(e);
+    return {};
+  }
+  if (name == "pl.func_attr") {
+    reject(ErrorClass::kParserSyntaxError, e.span,
+           "pl.func_attr(...) must appear before every other statement of the function");
+  }
+  if (name == "pl.dump_tag" || name == "pl.tensor.dump_tag") return dump_tag(e);
+  if (name == "pl.system.task_dummy") return task_dummy(e);
+  if (name == "pl.system.task_invalid") {
+    if (e.items.size() > 1 || !e.keywords.empty()) {
+      reject(ErrorClass::kParserSyntaxError, e.span, "pl.system.task_invalid() takes no arguments");
     }
-    if (name == "pl.cond") {
-        reject(ErrorClass::kParserSyntaxError, e.span,
-               "pl.cond can only be the first statement of a 'for ... in pl.while_(...)' body");
+    return Value::of(ir::none_const(e.span));
+  }
+  if (name == "pld.alloc_window_buffer" || name == "pld.tensor.alloc_window_buffer")
+    return alloc_window(e, "");
+  if (name == "pld.window" || name == "pld.tensor.window") return host_window(e);
+  if (name == "pl.at" || name == "pl.cluster" || name == "pl.scope" || name == "pl.manual_scope" ||
+      name == "pl.spmd" || name == "pl.split_aiv") {
+    reject(ErrorClass::kParserSyntaxError, e.span, name + "(...) is not an expression",
+           name == "pl.split_aiv" ? "write 'for lane in pl.split_aiv(2, mode=...):'"
+                                  : "write 'with " + name + "(...):'");
+  }
+  if (name == "pl.range" || name == "pl.parallel" || name == "pl.unroll" || name == "pl.pipeline" ||
+      name == "pl.while_") {
+    reject(ErrorClass::kParserSyntaxError, e.span,
+           name + "(...) is only valid as the iterator of a for loop");
+  }
+  if (name == "pl.split" || name == "pl.cross_core_slot" || name == "pl.optimizations.split" ||
+      name == "pl.optimizations.cross_core_slot") {
+    reject(ErrorClass::kParserSyntaxError, e.span, name + "(...) must be written inside optimizations=[...]");
+  }
+  if (name.rfind("pl.adir.", 0) == 0) {
+    reject(ErrorClass::kParserSyntaxError, e.span,
+           name + " is a name of attrs={'arg_directions': [...]}, not a function");
+  }
+  if (name == "pl.Tensor" || name == "pl.Tile" || name == "pl.Scalar" || name == "pl.Array" ||
+      name == "pl.Tuple" || name == "pl.TensorView" || name == "pl.TileView" || name == "pl.MemRef" ||
+      name == "pld.DistributedTensor") {
+    if (is_static(*e.items[0]) && name == "pl.MemRef") {
+      Value v;
+      v.kind = Value::Kind::kHost;
+      v.host.kind = HostKind::kMemRef;
+      return fold(e);
     }
-    if (name == "pl.static_print") {
-        static_print(e);
-        return {};
+    reject(ErrorClass::kParserTypeError, e.span, name + " is a type and cannot be used as a value",
+           "use it in an annotation");
+  }
+  // no_dep outside a call's arguments returns its operand (02 O-601).
+  if (name == "pl.no_dep" || name == "pl.tensor.no_dep") {
+    if (e.items.size() != 2 || !e.keywords.empty()) {
+      reject(ErrorClass::kParserSyntaxError, e.span, "pl.no_dep takes exactly one positional argument");
     }
-    if (name == "pl.static_assert") {
-        static_assert_(e);
-        return {};
+    const Value v = eval(*e.items[1]);
+    if (!v.is_expr() || !v.expr->type->is_tensor()) {
+      reject(ErrorClass::kParserTypeError, e.span,
+             "pl.no_dep needs a tensor, got " +
+                 (v.is_expr() ? ir::type_text(*v.expr->type) : std::string("a compile-time value")));
     }
-    if (name == "pl.func_attr") {
-        reject(ErrorClass::kParserSyntaxError, e.span,
-               "pl.func_attr(...) must appear before every other statement of the function");
-    }
-    if (name == "pl.dump_tag" || name == "pl.tensor.dump_tag") return dump_tag(e);
-    if (name == "pl.system.task_dummy") return task_dummy(e);
-    if (name == "pl.system.task_invalid") {
-        if (e.items.size() > 1 || !e.keywords.empty()) {
-            reject(ErrorClass::kParserSyntaxError, e.span, "pl.system.task_invalid() takes no arguments");
-        }
-        return Value::of(ir::none_const(e.span));
-    }
-    if (name == "pld.alloc_window_buffer" || name == "pld.tensor.alloc_window_buffer") return alloc_window(e, "");
-    if (name == "pld.window" || name == "pld.tensor.window") return host_window(e);
-    if (name == "pl.at" || name == "pl.cluster" || name == "pl.scope" || name == "pl.manual_scope" ||
-        name == "pl.spmd" || name == "pl.split_aiv") {
-        reject(ErrorClass::kParserSyntaxError, e.span,
-               name + "(...) is not an expression",
-               name == "pl.split_aiv" ? "write 'for lane in pl.split_aiv(2, mode=...):'"
-                                      : "write 'with " + name + "(...):'");
-    }
-    if (name == "pl.range" || name == "pl.parallel" || name == "pl.unroll" || name == "pl.pipeline" ||
-        name == "pl.while_") {
-        reject(ErrorClass::kParserSyntaxError, e.span, name + "(...) is only valid as the iterator of a for loop");
-    }
-    if (name == "pl.split" || name == "pl.cross_core_slot" || name == "pl.optimizations.split" ||
-        name == "pl.optimizations.cross_core_slot") {
-        reject(ErrorClass::kParserSyntaxError, e.span, name + "(...) must be written inside optimizations=[...]");
-    }
-    if (name.rfind("pl.adir.", 0) == 0) {
-        reject(ErrorClass::kParserSyntaxError, e.span, name + " is a name of attrs={'arg_directions': [...]}, not a function");
-    }
-    if (name == "pl.Tensor" || name == "pl.Tile" || name == "pl.Scalar" || name == "pl.Array" || name == "pl.Tuple" ||
-        name == "pl.TensorView" || name == "pl.TileView" || name == "pl.MemRef" || name == "pld.DistributedTensor") {
-        if (is_static(*e.items[0]) && name == "pl.MemRef") {
-            Value v;
-            v.kind = Value::Kind::kHost;
-            v.host.kind = HostKind::kMemRef;
-            return fold(e);
-        }
-        reject(ErrorClass::kParserTypeError, e.span, name + " is a type and cannot be used as a value",
-               "use it in an annotation");
-    }
-    // no_dep outside a call's arguments returns its operand (02 O-601).
-    if (name == "pl.no_dep" || name == "pl.tensor.no_dep") {
-        if (e.items.size() != 2 || !e.keywords.empty()) {
-            reject(ErrorClass::kParserSyntaxError, e.span, "pl.no_dep takes exactly one positional argument");
-        }
-        const Value v = eval(*e.items[1]);
-        if (!v.is_expr() || !v.expr->type->is_tensor()) {
-            reject(ErrorClass::kParserTypeError, e.span, "pl.no_dep needs a tensor, got " +
-                                                             (v.is_expr() ? ir::type_text(*v.expr->type)
-                                                                          : std::string("a compile-time value")));
-        }
-        return v;
-    }
-    ir::OpForm form;
-    std::string op;
-    if (operation_form(name, &form, &op)) return call_operation(form, op, name, e);
-    reject(ErrorClass::kInvalidOperationError, e.span, "'" + name + "' cannot be called in a decorated body");
+    return v;
+  }
+  ir::OpForm form;
+  std::string op;
+  if (operation_form(name, &form, &op)) return call_operation(form, op, name, e);
+  reject(ErrorClass::kInvalidOperationError, e.span, "'" + name + "' cannot be called in a decorated body");
 }
 
 }  // namespace pypto::sema

@@ -113,8 +113,6 @@ struct FunctionSource {
     ir::FunctionPtr ir_function;
     int host_callable = -1;
     bool body_is_ellipsis = false;  ///< sub-workers: `...`
-    /// Text given to pl.parse: an undefined name in a shape is a dynamic symbol of that name (01 L-78).
-    bool undefined_dims_are_symbols = false;
     /// Fills `def` and `host` on first use (reading Python source is not free).
     std::function<void(FunctionSource&)> load;
     void ensure_loaded() {

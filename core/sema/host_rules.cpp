@@ -3,7 +3,7 @@
 
 #include "core/sema/builder.h"
 
-/// HOST orchestrators: windows, dispatch, the tiers of distributed operations (03 sections 3, 4, 6.1, 9.2).
+/// Tiers of distributed operations and dispatch (03 sections 3.3, 6.1, 9.2).
 namespace pypto::sema {
 
 using syn::ExprKind;
@@ -14,509 +14,258 @@ bool FunctionBuilder::in_host() const { return base_place_ == ir::kPlaceHost && 
 namespace {
 
 bool is_collective(ir::OpId id) {
-    switch (id) {
-        case ir::OpId::k_barrier:
-        case ir::OpId::k_allreduce:
-        case ir::OpId::k_broadcast:
-        case ir::OpId::k_allgather:
-        case ir::OpId::k_reduce_scatter:
-        case ir::OpId::k_all_to_all:
-        case ir::OpId::k_all_to_all_v:
-            return true;
-        default: return false;
-    }
+  switch (id) {
+    case ir::OpId::k_barrier:
+    case ir::OpId::k_allreduce:
+    case ir::OpId::k_broadcast:
+    case ir::OpId::k_allgather:
+    case ir::OpId::k_reduce_scatter:
+    case ir::OpId::k_all_to_all:
+    case ir::OpId::k_all_to_all_v:
+      return true;
+    default:
+      return false;
+  }
 }
 
 std::string tiers_text(uint8_t places) {
-    std::string out;
-    const auto add = [&](const char* t) { out += (out.empty() ? "" : ", ") + std::string(t); };
-    if (places & ir::kPlaceHost) add("HOST orchestrator");
-    if (places & ir::kPlaceOrch) add("device orchestration");
-    if (places & ir::kPlaceKernel) add("kernel (InCore)");
-    return out;
-}
-
-bool dispatches_on(const std::vector<syn::StmtPtr>& body, const std::string& variable);
-
-bool dispatches_on(const syn::Expr& e, const std::string& variable) {
-    if (e.kind == ExprKind::kCall) {
-        for (const auto& k : e.keywords) {
-            if (k.name == "device" && k.value->kind == ExprKind::kName && k.value->text == variable) return true;
-        }
-    }
-    for (const auto& i : e.items) {
-        if (i && dispatches_on(*i, variable)) return true;
-    }
-    return false;
-}
-
-bool dispatches_on(const std::vector<syn::StmtPtr>& body, const std::string& variable) {
-    for (const auto& s : body) {
-        if (s->value && dispatches_on(*s->value, variable)) return true;
-        if (dispatches_on(s->body, variable) || dispatches_on(s->orelse, variable)) return true;
-    }
-    return false;
+  std::string out;
+  const auto add = [&](const char* t) { out += (out.empty() ? "" : ", ") + std::string(t); };
+  if (places & ir::kPlaceHost) add("HOST orchestrator");
+  if (places & ir::kPlaceOrch) add("device orchestration");
+  if (places & ir::kPlaceKernel) add("kernel (InCore)");
+  return out;
 }
 
 }  // namespace
 
 /// Tier and form of a distributed operation, before its operands are looked at (03 X-2, C-1, C-10, C-55).
-void FunctionBuilder::check_distributed(const ir::OpRow& row, const std::string& spelling, const syn::Expr& call) {
-    const Span& span = call.span;
-    const ir::OpPlace here = place();
-    const bool inside_device = in_host() && here != ir::kPlaceHost;
-    if (!(row.places & here)) {
-        std::string tier = here == ir::kPlaceHost   ? "the HOST orchestrator '" + fn->name + "'"
-                           : here == ir::kPlaceOrch ? "the device orchestration '" + fn->name + "'"
-                                                    : "a kernel (InCore)";
-        if (inside_device) {
-            tier = here == ir::kPlaceKernel ? "a device region (InCore) of the HOST function '" + fn->name + "'"
-                                            : "a device scope (InCore code's orchestration) of '" + fn->name + "'";
-        } else if (here == ir::kPlaceKernel) {
-            tier += kernel_region() ? " region of '" + fn->name + "'" : " function '" + fn->name + "'";
-        }
-        std::string hint = "move it to " + tiers_text(row.places);
-        if (row.id == ir::OpId::k_world_size || row.id == ir::OpId::k_rank) {
-            hint = "thread the value as a scalar parameter";
-        }
-        reject(ErrorClass::kInvalidOperationError, span,
-               "X-2: '" + spelling + "' is used in " + tier + "; it belongs to: " + tiers_text(row.places), hint);
+void FunctionBuilder::check_distributed(const ir::OpRow& row, const std::string& spelling,
+                                        const syn::Expr& call) {
+  const Span& span = call.span;
+  const ir::OpPlace here = place();
+  const bool inside_device = in_host() && here != ir::kPlaceHost;
+  if (!(row.places & here)) {
+    std::string tier = here == ir::kPlaceHost   ? "the HOST orchestrator '" + fn->name + "'"
+                       : here == ir::kPlaceOrch ? "the device orchestration '" + fn->name + "'"
+                                                : "a kernel (InCore)";
+    if (inside_device) {
+      tier = here == ir::kPlaceKernel ? "a device region (InCore) of the HOST function '" + fn->name + "'"
+                                      : "a device scope (InCore code's orchestration) of '" + fn->name + "'";
+    } else if (here == ir::kPlaceKernel) {
+      tier += kernel_region() ? " region of '" + fn->name + "'" : " function '" + fn->name + "'";
     }
-    if (row.id == ir::OpId::k_world_size) {
-        if (call.items.size() > 1) {
-            reject(ErrorClass::kParserSyntaxError, span, spelling + "() takes no positional arguments");
-        }
-        if (!call.keywords.empty()) {
-            reject(ErrorClass::kParserSyntaxError, span, spelling + "() takes no keyword arguments");
-        }
+    std::string hint = "move it to " + tiers_text(row.places);
+    if (row.id == ir::OpId::k_world_size || row.id == ir::OpId::k_rank) {
+      hint = "thread the value as a scalar parameter";
     }
-    if (!is_collective(row.id)) return;
-    if (here == ir::kPlaceHost) {
-        if (expr_depth_ > 1) {
-            reject(ErrorClass::kParserSyntaxError, span,
-                   "'" + spelling + "' on the host must be a direct assignment, a statement or a return value",
-                   "bind its result to a name first");
-        }
-        bool loop = false;
-        for (const auto* l : loops_) loop = loop || l->kind != LoopInfo::Kind::kUnroll;
-        const bool has_signal = [&] {
-            if (call.items.size() > 2) return true;
-            for (const auto& k : call.keywords) {
-                if (k.name == "signal") return true;
-            }
-            return false;
-        }();
-        if (loop && row.id == ir::OpId::k_allreduce && !has_signal) {
-            reject(ErrorClass::kInvalidOperationError, span,
-                   "'" + spelling + "' without an explicit signal is not supported inside a for/while loop",
-                   "allocate a signal window and pass it");
-        }
-        if (loop && row.id == ir::OpId::k_all_to_all_v) {
-            reject(ErrorClass::kInvalidOperationError, span,
-                   "'" + spelling + "' is not supported inside a for/while loop");
-        }
-    } else {
-        if (const RegionInfo* lanes = enclosing(ir::ScopeKind::kSplitAiv)) {
-            reject(ErrorClass::kInvalidOperationError, span,
-                   "X-32: '" + spelling + "' inside the pl.split_aiv region at line " +
-                       std::to_string(lanes->span.line) + ": 2 lanes would each post credits",
-                   "call it from a single-block kernel, outside the region");
-        }
-        const RegionInfo* blocks = enclosing(ir::ScopeKind::kSpmd);
-        const auto n = blocks ? ir::const_int(blocks->core_num) : std::nullopt;
-        if (n && *n > 1) {
-            reject(ErrorClass::kInvalidOperationError, span,
-                   "X-32: '" + spelling + "' inside the pl.spmd region at line " + std::to_string(blocks->span.line) +
-                       ": " + std::to_string(*n) + " blocks would each post credits",
-                   "call it from a single-block kernel");
-        }
-        if (!facts.collective.known()) {
-            facts.collective = span;
-            facts.collective_name = spelling;
-        }
+    reject(ErrorClass::kInvalidOperationError, span,
+           "X-2: '" + spelling + "' is used in " + tier + "; it belongs to: " + tiers_text(row.places), hint);
+  }
+  if (row.id == ir::OpId::k_world_size) {
+    if (call.items.size() > 1) {
+      reject(ErrorClass::kParserSyntaxError, span, spelling + "() takes no positional arguments");
     }
-    note_collective(spelling, span);
+    if (!call.keywords.empty()) {
+      reject(ErrorClass::kParserSyntaxError, span, spelling + "() takes no keyword arguments");
+    }
+  }
+  if (!is_collective(row.id)) return;
+  if (here == ir::kPlaceHost) {
+    if (expr_depth_ > 1) {
+      reject(ErrorClass::kParserSyntaxError, span,
+             "'" + spelling + "' on the host must be a direct assignment, a statement or a return value",
+             "bind its result to a name first");
+    }
+    bool loop = false;
+    for (const auto* l : loops_) loop = loop || l->kind != LoopInfo::Kind::kUnroll;
+    const bool has_signal = [&] {
+      if (call.items.size() > 2) return true;
+      for (const auto& k : call.keywords) {
+        if (k.name == "signal") return true;
+      }
+      return false;
+    }();
+    if (loop && row.id == ir::OpId::k_allreduce && !has_signal) {
+      reject(ErrorClass::kInvalidOperationError, span,
+             "'" + spelling + "' without an explicit signal is not supported inside a for/while loop",
+             "allocate a signal window and pass it");
+    }
+    if (loop && row.id == ir::OpId::k_all_to_all_v) {
+      reject(ErrorClass::kInvalidOperationError, span,
+             "'" + spelling + "' is not supported inside a for/while loop");
+    }
+  } else {
+    if (const RegionInfo* lanes = enclosing(ir::ScopeKind::kSplitAiv)) {
+      reject(ErrorClass::kInvalidOperationError, span,
+             "X-32: '" + spelling + "' inside the pl.split_aiv region at line " +
+                 std::to_string(lanes->span.line) + ": 2 lanes would each post credits",
+             "call it from a single-block kernel, outside the region");
+    }
+    const RegionInfo* blocks = enclosing(ir::ScopeKind::kSpmd);
+    const auto n = blocks ? ir::const_int(blocks->core_num) : std::nullopt;
+    if (n && *n > 1) {
+      reject(ErrorClass::kInvalidOperationError, span,
+             "X-32: '" + spelling + "' inside the pl.spmd region at line " +
+                 std::to_string(blocks->span.line) + ": " + std::to_string(*n) +
+                 " blocks would each post credits",
+             "call it from a single-block kernel");
+    }
+    if (!facts.collective.known()) {
+      facts.collective = span;
+      facts.collective_name = spelling;
+    }
+  }
+  note_collective(spelling, span);
 }
 
-void FunctionBuilder::warn_rank_condition(const std::string& operation, const Span& collective, const Span& condition) {
-    program_.warn(collective, "X-33",
-                  "'" + operation + "' stands under a condition that depends on the rank (line " +
-                      std::to_string(condition.line) + "); all ranks must take the same path",
-                  "call it on every rank");
+void FunctionBuilder::warn_rank_condition(const std::string& operation, const Span& collective,
+                                          const Span& condition) {
+  program_.warn(collective, "X-33",
+                "'" + operation + "' stands under a condition that depends on the rank (line " +
+                    std::to_string(condition.line) + "); all ranks must take the same path",
+                "call it on every rank");
 }
 
 void FunctionBuilder::note_collective(const std::string& spelling, const Span& span) {
-    for (const auto& c : rank_conditions_) {
-        if (c.rank) {
-            warn_rank_condition(spelling, span, c.span);
-            return;
-        }
-        if (!c.params.empty()) {
-            FunctionFacts::RankCondition r;
-            r.params = c.params;
-            r.condition = c.span;
-            r.collective = span;
-            r.operation = spelling;
-            facts.rank_conditions.push_back(std::move(r));
-        }
+  for (const auto& c : rank_conditions_) {
+    if (c.rank) {
+      warn_rank_condition(spelling, span, c.span);
+      return;
     }
+    if (!c.params.empty()) {
+      FunctionFacts::RankCondition r;
+      r.params = c.params;
+      r.condition = c.span;
+      r.collective = span;
+      r.operation = spelling;
+      facts.rank_conditions.push_back(std::move(r));
+    }
+  }
 }
 
 /// Clauses of 03 O-27 that the front end can see.
 void FunctionBuilder::check_defer_wait(const std::vector<ExprPtr>& args, const Span& span) {
-    const auto broken = [&](const char* clause, const std::string& text) {
-        reject(ErrorClass::kInvalidOperationError, span, "X-63: defer_wait, clause " + std::string(clause) + ": " + text,
-               "write it in a waiter region of its own: 'with pl.at(level=pl.Level.CORE_GROUP) as tid:'");
-    };
-    const RegionInfo* region = regions_.empty() ? nullptr : regions_.back();
-    if (base_place_ == ir::kPlaceKernel || !region || region->kind != ir::ScopeKind::kIncore) {
-        broken("a", "it appears only in a dedicated waiter region of a device orchestration");
+  const auto broken = [&](const char* clause, const std::string& text) {
+    reject(ErrorClass::kInvalidOperationError, span,
+           "X-63: defer_wait, clause " + std::string(clause) + ": " + text,
+           "write it in a waiter region of its own: 'with pl.at(level=pl.Level.CORE_GROUP) as tid:'");
+  };
+  const RegionInfo* region = regions_.empty() ? nullptr : regions_.back();
+  if (base_place_ == ir::kPlaceKernel || !region || region->kind != ir::ScopeKind::kIncore) {
+    broken("a", "it appears only in a dedicated waiter region of a device orchestration");
+  }
+  if (region->early_resolve) broken("b", "allow_early_resolve=True is not allowed on a waiter region");
+  if (!region->waiter) {
+    for (const auto& s : *region->block) {
+      const auto& v = s->value;
+      const bool scalar = v && v->type && (v->type->is_scalar() || v->type->kind == ir::TypeKind::kCommCtx);
+      const bool flow =
+          s->kind == ir::StmtKind::kFor || s->kind == ir::StmtKind::kIf || s->kind == ir::StmtKind::kComment;
+      if (!scalar && !flow) broken("c", "before the first registration only scalar work is allowed");
     }
-    if (region->early_resolve) broken("b", "allow_early_resolve=True is not allowed on a waiter region");
-    if (!region->waiter) {
-        for (const auto& s : *region->block) {
-            const auto& v = s->value;
-            const bool scalar = v && v->type && (v->type->is_scalar() || v->type->kind == ir::TypeKind::kCommCtx);
-            const bool flow = s->kind == ir::StmtKind::kFor || s->kind == ir::StmtKind::kIf ||
-                              s->kind == ir::StmtKind::kComment;
-            if (!scalar && !flow) broken("c", "before the first registration only scalar work is allowed");
-        }
-        regions_.back()->waiter = true;
-    }
-    const ExprPtr& signal = args[0];
-    if (!signal || signal->kind != ir::ExprKind::kVar || signal->var->kind != ir::VarKind::kParam) {
-        broken("d", "signal is directly an INT32 window parameter (no slice, alias, reshape)");
-    }
+    regions_.back()->waiter = true;
+  }
+  const ExprPtr& signal = args[0];
+  if (!signal || signal->kind != ir::ExprKind::kVar || signal->var->kind != ir::VarKind::kParam) {
+    broken("d", "signal is directly an INT32 window parameter (no slice, alias, reshape)");
+  }
 }
-
-// ------------------------------------------------------------------ windows
-
-Value FunctionBuilder::alloc_window(const syn::Expr& e, const std::string& name) {
-    const std::string spelling = "pld.alloc_window_buffer";
-    const auto& row = ir::op_row(ir::OpId::k_alloc_window_buffer);
-    check_distributed(row, spelling, e);
-    if (name.empty()) {
-        reject(ErrorClass::kParserSyntaxError, e.span,
-               "X-10: " + spelling + "(...) must appear as the RHS of a simple assignment",
-               "write 'buf = " + spelling + "(...)'");
-    }
-    const syn::Expr* size = e.items.size() > 1 ? e.items[1].get() : nullptr;
-    const syn::Expr* dtype = nullptr;
-    if (e.items.size() > 2) {
-        reject(ErrorClass::kParserTypeError, e.span, "X-10: " + spelling + "() takes 1 positional argument, got " +
-                                                         std::to_string(e.items.size() - 1));
-    }
-    for (const auto& k : e.keywords) {
-        if (k.name == "size") {
-            if (size) {
-                reject(ErrorClass::kParserTypeError, k.value->span,
-                       "X-10: " + spelling + "() got multiple values for argument 'size'");
-            }
-            size = k.value.get();
-        } else if (k.name == "dtype") {
-            if (k.value->kind != ExprKind::kNone) dtype = k.value.get();
-        } else if (k.name == "name") {
-            reject(ErrorClass::kParserTypeError, k.value->span,
-                   "X-10: 'name' kwarg cannot be passed explicitly: the buffer is named after its variable, '" + name +
-                       "'",
-                   "remove name=");
-        } else if (k.name != "attrs" && k.name != "span") {
-            reject(ErrorClass::kParserTypeError, k.value->span,
-                   "X-10: " + spelling + "() got an unexpected keyword argument '" + k.name + "'",
-                   did_you_mean(k.name, {"size", "dtype"}));
-        }
-    }
-    if (!size) {
-        reject(ErrorClass::kParserTypeError, e.span, "X-10: " + spelling + "() missing required argument 'size'");
-    }
-    const Value v = eval(*size);
-    const bool shape = v.is_tuple();
-    if (!shape && dtype) {
-        reject(ErrorClass::kParserTypeError, dtype->span,
-               "X-10: dtype= is only valid when the first argument is a shape",
-               "write " + spelling + "([" + source_text(*size) + "], dtype=...)");
-    }
-    if (shape && !dtype) {
-        reject(ErrorClass::kParserTypeError, e.span, "X-10: " + spelling + "() with a shape requires dtype=");
-    }
-    if (shape && v.items.empty()) {
-        reject(ErrorClass::kParserTypeError, size->span, "X-10: " + spelling + "(): shape must be non-empty");
-    }
-    DType type = DType::kNone;
-    if (dtype) type = read_dtype(*dtype);
-    ExprPtr bytes;
-    bool constant = true;
-    int64_t total = 1;
-    const auto add = [&](const Value& item) {
-        const ExprPtr x = to_expr(item, size->span);
-        if (!x->type->is_scalar() || !is_int(x->type->dtype)) {
-            reject(ErrorClass::kParserTypeError, size->span,
-                   "X-10: " + spelling + "() needs integer extents, got " + ir::type_text(*x->type));
-        }
-        if (const auto c = ir::const_int(x)) {
-            if (*c <= 0) {
-                reject(ErrorClass::kParserTypeError, size->span,
-                       "X-10: " + spelling + "(): all dimensions must be positive, got " + std::to_string(*c));
-            }
-            total *= *c;
-        } else {
-            constant = false;
-        }
-        return x;
-    };
-    ExprPtr first;
-    if (shape) {
-        std::vector<ExprPtr> dims;
-        for (const auto& i : v.items) dims.push_back(add(i));
-        first = ir::tuple_expr(dims, size->span);
-        if (constant) {
-            const int64_t bits = total * dtype_bits(type);
-            if (dtype_bits(type) < 8 && type != DType::kBool && bits % 8 != 0) {
-                reject(ErrorClass::kParserTypeError, size->span,
-                       "X-10: shape " + source_text(*size) + " of dtype " + std::string(dtype_text(type)) +
-                           " is not a whole number of bytes");
-            }
-            total = type == DType::kBool ? total : bits / 8;
-        }
-    } else {
-        first = add(v);
-    }
-    if (constant) bytes = ir::int_const(total, DType::kIndex, e.span);
-    if (!program_.windows.insert(name).second) {
-        reject(ErrorClass::kParserSyntaxError, e.span, "X-10: window buffer '" + name + "' is already declared",
-               "allocate it once and reuse it, or use another name");
-    }
-    for (const auto* l : loops_) {
-        const bool world = l->stop && l->stop->kind == ir::ExprKind::kOp && l->stop->op == ir::OpId::k_world_size;
-        if (l->kind == LoopInfo::Kind::kUnroll || l->kind == LoopInfo::Kind::kWhile) continue;
-        if (world || (l->body && dispatches_on(*l->body, l->variable))) {
-            program_.warn(e.span, "X-11",
-                          "window buffer '" + name + "' is allocated inside the rank loop at line " +
-                              std::to_string(l->span.line) + "; it is one buffer all the same",
-                          "hoist above the rank loop; keep window() inside");
-            break;
-        }
-    }
-    ExprPtr d;
-    if (dtype) {
-        HostValue h;
-        h.kind = HostKind::kDType;
-        h.dtype = type;
-        d = to_argument(Value::of_host(h), dtype->span);
-    }
-    Value out = infer(row, ir::kFormPld, {first, d, ir::string_const(name, e.span)}, e.span, spelling);
-    auto storage = new_storage(name);
-    auto copy = std::make_shared<ir::Expr>(*out.expr);
-    copy->type = with_storage(out.expr->type, storage);
-    WindowBuffer buffer;
-    buffer.name = name;
-    buffer.span = e.span;
-    buffer.bytes = bytes;
-    buffer.storage = storage;
-    buffers_[storage.get()] = buffer;
-    facts.allocates_windows = true;
-    return Value::of(copy);
-}
-
-Value FunctionBuilder::host_window(const syn::Expr& e) {
-    const auto& row = ir::op_row(ir::OpId::k_window);
-    const std::string spelling = "pld.window";
-    check_distributed(row, spelling, e);
-    const syn::Expr* slots[3] = {nullptr, nullptr, nullptr};
-    static const char* kNames[3] = {"buf", "shape", "dtype"};
-    for (size_t i = 1; i < e.items.size(); ++i) {
-        if (i > 2) {
-            reject(ErrorClass::kParserTypeError, e.span,
-                   "X-14: pld.window() takes 2 positional arguments, got " + std::to_string(e.items.size() - 1) +
-                       "; dtype= is keyword only");
-        }
-        slots[i - 1] = e.items[i].get();
-    }
-    for (const auto& k : e.keywords) {
-        if (k.name == "attrs" || k.name == "span") continue;
-        bool found = false;
-        for (int i = 0; i < 3; ++i) {
-            if (k.name != kNames[i]) continue;
-            if (slots[i]) {
-                reject(ErrorClass::kParserTypeError, k.value->span,
-                       "X-14: pld.window() got multiple values for argument '" + k.name + "'");
-            }
-            slots[i] = k.value.get();
-            found = true;
-        }
-        if (!found) {
-            reject(ErrorClass::kParserTypeError, k.value->span,
-                   "X-14: pld.window() got an unexpected keyword argument '" + k.name + "'",
-                   did_you_mean(k.name, {"buf", "shape", "dtype"}));
-        }
-    }
-    for (int i = 0; i < 3; ++i) {
-        if (!slots[i]) {
-            reject(ErrorClass::kParserTypeError, e.span,
-                   std::string("X-14: pld.window() missing required argument '") + kNames[i] + "'" +
-                       (i == 2 ? ": dtype= is required" : ""));
-        }
-    }
-    const Value buf = eval(*slots[0]);
-    if (!buf.is_expr() || buf.expr->type->kind != ir::TypeKind::kPtr) {
-        reject(ErrorClass::kParserTypeError, slots[0]->span,
-               "X-14: pld.window() needs a Ptr handle as its first argument, got " +
-                   (buf.is_expr() ? ir::type_text(*buf.expr->type) : source_text(*slots[0])),
-               "pass the value returned by pld.alloc_window_buffer(...)");
-    }
-    const Value shape = eval(*slots[1]);
-    const DType dtype = read_dtype(*slots[2]);
-    if (!shape.is_tuple()) {
-        reject(ErrorClass::kParserTypeError, slots[1]->span, "X-14: pld.window() shape must be a list or tuple, got " +
-                                                                 source_text(*slots[1]));
-    }
-    const auto& storage = buf.expr->type->storage;
-    const auto it = storage ? buffers_.find(storage.get()) : buffers_.end();
-    if (it != buffers_.end()) {
-        it->second.viewed = true;
-        int64_t need = dtype_bytes(dtype);
-        std::string extents;
-        for (const auto& item : shape.items) {
-            const auto n = try_constant_int(item);
-            need = n && need >= 0 ? need * *n : -1;
-            extents += (extents.empty() ? "" : ", ") + (n ? std::to_string(*n) : std::string("?"));
-        }
-        const auto have = ir::const_int(it->second.bytes);
-        if (need >= 0 && have && need > *have) {
-            reject(ErrorClass::kParserTypeError, e.span,
-                   "X-13: the view [" + extents + "] " + std::string(dtype_text(dtype)) + " of buffer '" +
-                       it->second.name + "' needs " + std::to_string(need) + " bytes, the buffer has " +
-                       std::to_string(*have),
-                   "use the shape form alloc_window_buffer([...], dtype=...); the scalar form counts bytes",
-                   {{"the allocation", it->second.span}});
-        }
-    }
-    HostValue h;
-    h.kind = HostKind::kDType;
-    h.dtype = dtype;
-    const Value out = infer(row, ir::kFormPld,
-                            {buf.expr, to_argument(shape, slots[1]->span), to_argument(Value::of_host(h), slots[2]->span)},
-                            e.span, spelling);
-    auto copy = std::make_shared<ir::Expr>(*out.expr);
-    if (storage) copy->type = with_storage(out.expr->type, storage);
-    return Value::of(copy);
-}
-
-void FunctionBuilder::consume_window(const ExprPtr& e) {
-    if (!e || !e->type || !e->type->storage) return;
-    for (const auto& s : leaves(e->type->storage)) {
-        const auto it = buffers_.find(s.get());
-        if (it != buffers_.end()) it->second.consumed = true;
-    }
-}
-
-void FunctionBuilder::check_windows() {
-    for (const auto& [key, b] : buffers_) {
-        if (!b.viewed) {
-            reject(ErrorClass::kCompileError, b.span,
-                   "X-12: window buffer '" + b.name + "' has no pld.tensor.window materialisation",
-                   "delete it, or make a view of it and pass that to a dispatch");
-        }
-        if (!b.consumed) {
-            reject(ErrorClass::kCompileError, b.span,
-                   "X-12: window buffer '" + b.name + "' is not consumed by any dispatch or host collective",
-                   "delete it, or pass a view of it to a dispatch");
-        }
-    }
-}
-
-// ------------------------------------------------------------------ dispatch
 
 ExprPtr FunctionBuilder::read_device(const syn::Expr& e, bool, const std::string& callee) {
-    const Value v = eval(e);
-    const bool dyn = v.is_host() && v.host.kind == HostKind::kDynVar;
-    const ExprPtr x = v.is_expr() || dyn ? to_expr(v, e.span) : nullptr;
-    if (!x || !x->type->is_scalar() || !is_int(x->type->dtype)) {
-        reject(ErrorClass::kParserTypeError, e.span,
-               "X-5: 'device' of the dispatch of '" + callee + "' must be an integer, got " + source_text(e),
-               "use the rank loop's variable");
-    }
-    if (const auto c = ir::const_int(x); c && *c < 0) {
-        reject(ErrorClass::kParserTypeError, e.span,
-               "X-5: 'device' of the dispatch of '" + callee + "' must be non-negative, got " + std::to_string(*c));
-    }
-    return x;
+  const Value v = eval(e);
+  const bool dyn = v.is_host() && v.host.kind == HostKind::kDynVar;
+  const ExprPtr x = v.is_expr() || dyn ? to_expr(v, e.span) : nullptr;
+  if (!x || !x->type->is_scalar() || !is_int(x->type->dtype)) {
+    reject(ErrorClass::kParserTypeError, e.span,
+           "X-5: 'device' of the dispatch of '" + callee + "' must be an integer, got " + source_text(e),
+           "use the rank loop's variable");
+  }
+  if (const auto c = ir::const_int(x); c && *c < 0) {
+    reject(
+        ErrorClass::kParserTypeError, e.span,
+        "X-5: 'device' of the dispatch of '" + callee + "' must be non-negative, got " + std::to_string(*c));
+  }
+  return x;
 }
 
 /// The loop whose induction variable an expression is, through assigned temporaries.
 const LoopInfo* FunctionBuilder::loop_of(const ExprPtr& e) const {
-    if (!e || e->kind != ir::ExprKind::kVar) return nullptr;
-    const ir::Var* v = e->var.get();
-    for (int guard = 0; guard < 64; ++guard) {
-        const auto it = loop_alias_.find(v);
-        if (it == loop_alias_.end()) break;
-        v = it->second;
-    }
-    for (const auto* l : loops_) {
-        if (l->var.get() == v) return l;
-    }
-    return nullptr;
+  if (!e || e->kind != ir::ExprKind::kVar) return nullptr;
+  const ir::Var* v = e->var.get();
+  for (int guard = 0; guard < 64; ++guard) {
+    const auto it = loop_alias_.find(v);
+    if (it == loop_alias_.end()) break;
+    v = it->second;
+  }
+  for (const auto* l : loops_) {
+    if (l->var.get() == v) return l;
+  }
+  return nullptr;
 }
 
-void FunctionBuilder::check_dispatch(const ir::Function& callee, const std::vector<ExprPtr>& args, const ExprPtr& device,
-                                     const Span& span) {
-    std::string windows;
-    for (size_t i = 0; i < args.size(); ++i) {
-        if (!args[i] || !args[i]->type->is_window()) continue;
-        windows += (windows.empty() ? "'" : ", '") + callee.params[i]->name + "'";
-        consume_window(args[i]);
-        if (args[i]->type->storage && leaves(args[i]->type->storage).size() > 1) {
-            reject(ErrorClass::kParserTypeError, span,
-                   "X-17: Cannot determine the communication context of the window passed as '" +
-                       callee.params[i]->name + "': it may be a view of several buffers",
-                   "keep one buffer per name");
-        }
+void FunctionBuilder::check_dispatch(const ir::Function& callee, const std::vector<ExprPtr>& args,
+                                     const ExprPtr& device, const Span& span) {
+  std::string windows;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!args[i] || !args[i]->type->is_window()) continue;
+    windows += (windows.empty() ? "'" : ", '") + callee.params[i]->name + "'";
+    consume_window(args[i]);
+    if (args[i]->type->storage && leaves(args[i]->type->storage).size() > 1) {
+      reject(ErrorClass::kParserTypeError, span,
+             "X-17: Cannot determine the communication context of the window passed as '" +
+                 callee.params[i]->name + "': it may be a view of several buffers",
+             "keep one buffer per name");
     }
-    if (windows.empty()) return;
-    if (!device) {
-        reject(ErrorClass::kParserTypeError, span,
-               "X-7: the dispatch of '" + callee.name + "' receives windows (" + windows + ") but has no device=",
-               "add device=r with the variable of the rank loop");
-    }
-    if (ir::const_int(device)) return;
-    const LoopInfo* loop = loop_of(device);
-    const std::string forms = "accepted: a non-negative constant, or the variable of pl.range(pld.world_size()), "
-                              "pl.range(n) or pl.range(a, n) with constants";
-    if (!loop) {
-        reject(ErrorClass::kParserTypeError, device->span.known() ? device->span : span,
-               "X-5: unsupported device= expression '" + ir::dim_text(ir::Dim(device)) + "' of the dispatch of '" +
-                   callee.name + "'; " + forms,
-               "use the rank loop's variable");
-    }
-    const auto step = ir::const_int(loop->step);
-    if (!step || *step != 1) {
-        reject(ErrorClass::kParserTypeError, span,
-               "X-5: device= of the dispatch of '" + callee.name + "': non-unit-step loop is not supported; " + forms,
-               {}, {{"the loop", loop->span}});
-    }
-    const auto start = ir::const_int(loop->start);
-    const bool constant = start && ir::const_int(loop->stop);
-    const bool world = is_world_size(loop->stop) && start && *start == 0;
-    if (start && *start < 0) {
-        reject(ErrorClass::kParserTypeError, span,
-               "X-5: device= of the dispatch of '" + callee.name + "' starts at a negative value; " + forms, {},
-               {{"the loop", loop->span}});
-    }
-    if (!constant && !world) {
-        reject(ErrorClass::kParserTypeError, span,
-               "X-5: device= of the dispatch of '" + callee.name + "' runs over '" + ir::dim_text(ir::Dim(loop->stop)) +
-                   "', whose bound is neither constant nor pld.world_size(); " + forms,
-               "use pl.range(pld.world_size())", {{"the loop", loop->span}});
-    }
+  }
+  if (windows.empty()) return;
+  if (!device) {
+    reject(ErrorClass::kParserTypeError, span,
+           "X-7: the dispatch of '" + callee.name + "' receives windows (" + windows + ") but has no device=",
+           "add device=r with the variable of the rank loop");
+  }
+  if (ir::const_int(device)) return;
+  const LoopInfo* loop = loop_of(device);
+  const std::string forms =
+      "accepted: a non-negative constant, or the variable of pl.range(pld.world_size()), "
+      "pl.range(n) or pl.range(a, n) with constants";
+  if (!loop) {
+    reject(ErrorClass::kParserTypeError, device->span.known() ? device->span : span,
+           "X-5: unsupported device= expression '" + ir::dim_text(ir::Dim(device)) +
+               "' of the dispatch of '" + callee.name + "'; " + forms,
+           "use the rank loop's variable");
+  }
+  const auto step = ir::const_int(loop->step);
+  if (!step || *step != 1) {
+    reject(ErrorClass::kParserTypeError, span,
+           "X-5: device= of the dispatch of '" + callee.name + "': non-unit-step loop is not supported; " +
+               forms,
+           {}, {{"the loop", loop->span}});
+  }
+  const auto start = ir::const_int(loop->start);
+  const bool constant = start && ir::const_int(loop->stop);
+  const bool world = is_world_size(loop->stop) && start && *start == 0;
+  if (start && *start < 0) {
+    reject(ErrorClass::kParserTypeError, span,
+           "X-5: device= of the dispatch of '" + callee.name + "' starts at a negative value; " + forms, {},
+           {{"the loop", loop->span}});
+  }
+  if (!constant && !world) {
+    reject(ErrorClass::kParserTypeError, span,
+           "X-5: device= of the dispatch of '" + callee.name + "' runs over '" +
+               ir::dim_text(ir::Dim(loop->stop)) +
+               "', whose bound is neither constant nor pld.world_size(); " + forms,
+           "use pl.range(pld.world_size())", {{"the loop", loop->span}});
+  }
 }
 
 bool FunctionBuilder::is_world_size(const ExprPtr& e) const {
-    if (!e) return false;
-    if (e->kind == ir::ExprKind::kVar) return world_vars_.count(e->var.get()) != 0;
-    if (e->kind != ir::ExprKind::kOp) return false;
-    if (e->op == ir::OpId::k_world_size) return true;
-    if (e->op == ir::OpId::k_scalar_cast) return is_world_size(e->args[0]);
-    return false;
+  if (!e) return false;
+  if (e->kind == ir::ExprKind::kVar) return world_vars_.count(e->var.get()) != 0;
+  if (e->kind != ir::ExprKind::kOp) return false;
+  if (e->op == ir::OpId::k_world_size) return true;
+  if (e->op == ir::OpId::k_scalar_cast) return is_world_size(e->args[0]);
+  return false;
 }
 
 }  // namespace pypto::sema

@@ -3,7 +3,7 @@
 
 #include "core/sema/builder.h"
 
-/// Subscripts: reads (01 L-88, L-89) and writes (L-90).
+/// Subscript reads (01 L-88, L-89).
 namespace pypto::sema {
 
 using syn::ExprKind;
@@ -11,408 +11,226 @@ using syn::ExprKind;
 namespace {
 
 std::vector<const syn::Expr*> entries_of(const syn::Expr& index) {
-    std::vector<const syn::Expr*> out;
-    if (index.kind == ExprKind::kTuple) {
-        for (const auto& i : index.items) out.push_back(i.get());
-    } else {
-        out.push_back(&index);
-    }
-    return out;
+  std::vector<const syn::Expr*> out;
+  if (index.kind == ExprKind::kTuple) {
+    for (const auto& i : index.items) out.push_back(i.get());
+  } else {
+    out.push_back(&index);
+  }
+  return out;
 }
 
 const char* kind_word(const ir::Type& t) { return t.is_tile() ? "tile" : "tensor"; }
 
 ir::ExprPtr dim_expr(const ir::Dim& d, const Span& span) {
-    return d.is_const() ? ir::int_const(d.value, DType::kIndex, span) : d.expr;
+  return d.is_const() ? ir::int_const(d.value, DType::kIndex, span) : d.expr;
 }
 
 }  // namespace
 
 /// One index or bound: an integer scalar; constants are checked against the extent.
 ExprPtr FunctionBuilder::index_scalar(const syn::Expr& e, const ir::Type& t, int dim, bool upper) {
-    if (e.kind == ExprKind::kEllipsis || e.kind == ExprKind::kNone || e.kind == ExprKind::kBool) {
-        reject(ErrorClass::kUnsupportedFeatureError, e.span,
-               "Subscript index '" + source_text(e) + "' is not supported", "use integer scalars and slices");
+  if (e.kind == ExprKind::kEllipsis || e.kind == ExprKind::kNone || e.kind == ExprKind::kBool) {
+    reject(ErrorClass::kUnsupportedFeatureError, e.span,
+           "Subscript index '" + source_text(e) + "' is not supported", "use integer scalars and slices");
+  }
+  const Value v = eval(e);
+  if (v.is_expr() && v.expr->kind == ir::ExprKind::kNone) {
+    reject(ErrorClass::kUnsupportedFeatureError, e.span, "Subscript index 'None' is not supported",
+           "use integer scalars and slices");
+  }
+  const ExprPtr x = to_expr(v, e.span);
+  if (!x->type->is_scalar() || !is_int(x->type->dtype)) {
+    reject(ErrorClass::kParserTypeError, e.span,
+           "Subscript index must be an integer scalar, got " + ir::type_text(*x->type),
+           x->type->is_array_like() ? "use pl.gather for indices that are tensors" : "");
+  }
+  if (const auto c = ir::const_int(x)) {
+    const ir::Dim& extent = t.shape[static_cast<size_t>(dim)];
+    const std::string where = "dimension " + std::to_string(dim) + " of extent " + ir::dim_text(extent);
+    if (*c < 0) {
+      reject(ErrorClass::kParserTypeError, e.span,
+             std::string("Negative ") + (upper ? "bound " : "index ") + std::to_string(*c) + " in " + where +
+                 " is not supported",
+             "count from the front");
     }
-    const Value v = eval(e);
-    if (v.is_expr() && v.expr->kind == ir::ExprKind::kNone) {
-        reject(ErrorClass::kUnsupportedFeatureError, e.span, "Subscript index 'None' is not supported",
-               "use integer scalars and slices");
+    if (extent.is_const() && (upper ? *c > extent.value : *c >= extent.value)) {
+      reject(ErrorClass::kParserTypeError, e.span,
+             std::string(upper ? "Bound " : "Index ") + std::to_string(*c) + " is out of range for " + where);
     }
-    const ExprPtr x = to_expr(v, e.span);
-    if (!x->type->is_scalar() || !is_int(x->type->dtype)) {
-        reject(ErrorClass::kParserTypeError, e.span,
-               "Subscript index must be an integer scalar, got " + ir::type_text(*x->type),
-               x->type->is_array_like() ? "use pl.gather for indices that are tensors" : "");
-    }
-    if (const auto c = ir::const_int(x)) {
-        const ir::Dim& extent = t.shape[static_cast<size_t>(dim)];
-        const std::string where = "dimension " + std::to_string(dim) + " of extent " + ir::dim_text(extent);
-        if (*c < 0) {
-            reject(ErrorClass::kParserTypeError, e.span,
-                   std::string("Negative ") + (upper ? "bound " : "index ") + std::to_string(*c) + " in " + where +
-                       " is not supported",
-                   "count from the front");
-        }
-        if (extent.is_const() && (upper ? *c > extent.value : *c >= extent.value)) {
-            reject(ErrorClass::kParserTypeError, e.span,
-                   std::string(upper ? "Bound " : "Index ") + std::to_string(*c) + " is out of range for " + where);
-        }
-    }
-    return x;
+  }
+  return x;
 }
 
 FunctionBuilder::Subscript FunctionBuilder::read_subscript(const ir::Type& t, const syn::Expr& index,
                                                            const Span& span, bool write) {
-    const auto entries = entries_of(index);
-    Subscript out;
-    if (static_cast<int>(entries.size()) > t.rank()) {
-        reject(ErrorClass::kParserTypeError, span,
-               std::string(t.is_tile() ? "Tile" : "Tensor") + " subscript has " + std::to_string(entries.size()) +
-                   " indices but the " + kind_word(t) + " is " + std::to_string(t.rank()) + "D",
-               "remove " + std::to_string(static_cast<int>(entries.size()) - t.rank()) +
-                   " index(es), or reshape first");
+  const auto entries = entries_of(index);
+  Subscript out;
+  if (static_cast<int>(entries.size()) > t.rank()) {
+    reject(ErrorClass::kParserTypeError, span,
+           std::string(t.is_tile() ? "Tile" : "Tensor") + " subscript has " + std::to_string(entries.size()) +
+               " indices but the " + kind_word(t) + " is " + std::to_string(t.rank()) + "D",
+           "remove " + std::to_string(static_cast<int>(entries.size()) - t.rank()) +
+               " index(es), or reshape first");
+  }
+  for (int dim = 0; dim < t.rank(); ++dim) {
+    const syn::Expr* e = dim < static_cast<int>(entries.size()) ? entries[static_cast<size_t>(dim)] : nullptr;
+    const ir::Dim& extent = t.shape[static_cast<size_t>(dim)];
+    if (e && e->kind != ExprKind::kSlice) {
+      out.offset.push_back(index_scalar(*e, t, dim, false));
+      out.extent.push_back(ir::int_const(1, DType::kIndex, span));
+      out.valid.push_back(nullptr);
+      out.dropped.push_back(dim);
+      continue;
     }
-    for (int dim = 0; dim < t.rank(); ++dim) {
-        const syn::Expr* e = dim < static_cast<int>(entries.size()) ? entries[static_cast<size_t>(dim)] : nullptr;
-        const ir::Dim& extent = t.shape[static_cast<size_t>(dim)];
-        if (e && e->kind != ExprKind::kSlice) {
-            out.offset.push_back(index_scalar(*e, t, dim, false));
-            out.extent.push_back(ir::int_const(1, DType::kIndex, span));
-            out.valid.push_back(nullptr);
-            out.dropped.push_back(dim);
-            continue;
-        }
-        out.all_scalar = false;
-        ++out.slices;
-        const syn::Expr* lower = e ? e->items[0].get() : nullptr;
-        const syn::Expr* upper = e && e->items.size() > 1 ? e->items[1].get() : nullptr;
-        const syn::Expr* step = e && e->items.size() > 2 ? e->items[2].get() : nullptr;
-        if (step && step->kind != ExprKind::kNone) {
-            reject(ErrorClass::kUnsupportedFeatureError, e->span, "Slice step is not supported",
-                   "take a contiguous slice");
-        }
-        if (lower && lower->kind == ExprKind::kNone) lower = nullptr;
-        if (upper && upper->kind == ExprKind::kNone) upper = nullptr;
-        const ExprPtr lo = lower ? index_scalar(*lower, t, dim, true) : ir::int_const(0, DType::kIndex, span, true);
-        const auto lo_const = ir::const_int(lo);
-        if (t.is_tile() && !lo_const && !write) {
-            reject(ErrorClass::kParserTypeError, lower->span,
-                   "Dynamic lower bounds are not supported in tile subscript",
-                   "use pl.slice(tile, shape, offset)");
-        }
-        ExprPtr hi;
-        if (upper) {
-            hi = index_scalar(*upper, t, dim, true);
-        } else {
-            hi = dim_expr(extent, span);
-        }
-        const auto hi_const = ir::const_int(hi);
-        ExprPtr size;
-        if (!hi) {
-            size = nullptr;  // the whole rest of an extent that only the value knows
-        } else if (lo_const && *lo_const == 0) {
-            size = hi;
-        } else {
-            size = ir::simplify(ir::infer_scalar(ir::OpId::k_scalar_sub, hi, lo, span));
-        }
-        if (const auto n = ir::const_int(size); n && *n <= 0) {
-            const std::string bounds = "dimension " + std::to_string(dim) + ": bounds " +
-                                       (lo_const ? std::to_string(*lo_const) : source_text(*lower)) + ":" +
-                                       (hi_const ? std::to_string(*hi_const) : upper ? source_text(*upper) : "") +
-                                       " of extent " + ir::dim_text(extent);
-            reject(ErrorClass::kParserTypeError, e ? e->span : span,
-                   t.is_tile() ? "Tile subscript must produce a positive static extent in " + bounds
-                               : "Empty slice in " + bounds);
-        }
-        out.offset.push_back(lo);
-        if (size && ir::const_int(size)) size = ir::int_const(*ir::const_int(size), DType::kIndex, span);
-        if (t.is_tile() && size && !ir::const_int(size)) {
-            if (!extent.is_const()) fail_internal(__FILE__, __LINE__, "tile with a dynamic extent");
-            out.valid.push_back(size);
-            out.extent.push_back(ir::int_const(extent.value - (lo_const ? *lo_const : 0), DType::kIndex, span));
-            out.narrowed = true;
-        } else {
-            out.valid.push_back(nullptr);
-            out.extent.push_back(size);
-        }
+    out.all_scalar = false;
+    ++out.slices;
+    const syn::Expr* lower = e ? e->items[0].get() : nullptr;
+    const syn::Expr* upper = e && e->items.size() > 1 ? e->items[1].get() : nullptr;
+    const syn::Expr* step = e && e->items.size() > 2 ? e->items[2].get() : nullptr;
+    if (step && step->kind != ExprKind::kNone) {
+      reject(ErrorClass::kUnsupportedFeatureError, e->span, "Slice step is not supported",
+             "take a contiguous slice");
     }
-    if (out.narrowed) {
-        for (size_t i = 0; i < out.valid.size(); ++i) {
-            if (!out.valid[i]) out.valid[i] = out.extent[i];
-        }
+    if (lower && lower->kind == ExprKind::kNone) lower = nullptr;
+    if (upper && upper->kind == ExprKind::kNone) upper = nullptr;
+    const ExprPtr lo =
+        lower ? index_scalar(*lower, t, dim, true) : ir::int_const(0, DType::kIndex, span, true);
+    const auto lo_const = ir::const_int(lo);
+    if (t.is_tile() && !lo_const && !write) {
+      reject(ErrorClass::kParserTypeError, lower->span,
+             "Dynamic lower bounds are not supported in tile subscript", "use pl.slice(tile, shape, offset)");
+    }
+    ExprPtr hi;
+    if (upper) {
+      hi = index_scalar(*upper, t, dim, true);
     } else {
-        out.valid.clear();
+      hi = dim_expr(extent, span);
     }
-    return out;
+    const auto hi_const = ir::const_int(hi);
+    ExprPtr size;
+    if (!hi) {
+      size = nullptr;  // the whole rest of an extent that only the value knows
+    } else if (lo_const && *lo_const == 0) {
+      size = hi;
+    } else {
+      size = ir::simplify(ir::infer_scalar(ir::OpId::k_scalar_sub, hi, lo, span));
+    }
+    if (const auto n = ir::const_int(size); n && *n <= 0) {
+      const std::string bounds = "dimension " + std::to_string(dim) + ": bounds " +
+                                 (lo_const ? std::to_string(*lo_const) : source_text(*lower)) + ":" +
+                                 (hi_const ? std::to_string(*hi_const)
+                                  : upper  ? source_text(*upper)
+                                           : "") +
+                                 " of extent " + ir::dim_text(extent);
+      reject(ErrorClass::kParserTypeError, e ? e->span : span,
+             t.is_tile() ? "Tile subscript must produce a positive static extent in " + bounds
+                         : "Empty slice in " + bounds);
+    }
+    out.offset.push_back(lo);
+    if (size && ir::const_int(size)) size = ir::int_const(*ir::const_int(size), DType::kIndex, span);
+    if (t.is_tile() && size && !ir::const_int(size)) {
+      if (!extent.is_const()) fail_internal(__FILE__, __LINE__, "tile with a dynamic extent");
+      out.valid.push_back(size);
+      out.extent.push_back(ir::int_const(extent.value - (lo_const ? *lo_const : 0), DType::kIndex, span));
+      out.narrowed = true;
+    } else {
+      out.valid.push_back(nullptr);
+      out.extent.push_back(size);
+    }
+  }
+  if (out.narrowed) {
+    for (size_t i = 0; i < out.valid.size(); ++i) {
+      if (!out.valid[i]) out.valid[i] = out.extent[i];
+    }
+  } else {
+    out.valid.clear();
+  }
+  return out;
 }
 
 Value FunctionBuilder::eval_subscript(const syn::Expr& e) {
-    const auto& base_syntax = *e.items[0];
-    const auto& index = *e.items[1];
-    if (is_static(e)) return fold(e);
-    Value base = eval(base_syntax);
-    if (base.is_host() && base.host.kind == HostKind::kMemRef) {
-        reject(ErrorClass::kParserTypeError, e.span, "An allocation slot is only valid in a tile annotation");
+  const auto& base_syntax = *e.items[0];
+  const auto& index = *e.items[1];
+  if (is_static(e)) return fold(e);
+  Value base = eval(base_syntax);
+  if (base.is_host() && base.host.kind == HostKind::kMemRef) {
+    reject(ErrorClass::kParserTypeError, e.span, "An allocation slot is only valid in a tile annotation");
+  }
+  if (base.is_expr() &&
+      (base.expr->type->kind == ir::TypeKind::kTuple || base.expr->kind == ir::ExprKind::kCall)) {
+    base = spill(base, "_r", e.span);
+  }
+  if (base.is_tuple()) {
+    if (index.kind == ExprKind::kSlice) {
+      reject(ErrorClass::kParserTypeError, e.span, "A tuple of run-time values cannot be sliced",
+             "index its elements one by one");
     }
-    if (base.is_expr() && (base.expr->type->kind == ir::TypeKind::kTuple || base.expr->kind == ir::ExprKind::kCall)) {
-        base = spill(base, "_r", e.span);
+    const Value i = eval(index);
+    const auto n = try_constant_int(i);
+    if (!n) {
+      reject(ErrorClass::kParserTypeError, index.span,
+             "Tuple index must be a compile-time integer, got " + source_text(index));
     }
-    if (base.is_tuple()) {
-        if (index.kind == ExprKind::kSlice) {
-            reject(ErrorClass::kParserTypeError, e.span, "A tuple of run-time values cannot be sliced",
-                   "index its elements one by one");
-        }
-        const Value i = eval(index);
-        const auto n = try_constant_int(i);
-        if (!n) {
-            reject(ErrorClass::kParserTypeError, index.span,
-                   "Tuple index must be a compile-time integer, got " + source_text(index));
-        }
-        const auto size = static_cast<int64_t>(base.items.size());
-        const int64_t at = *n < 0 ? *n + size : *n;
-        if (at < 0 || at >= size) {
-            reject(ErrorClass::kParserTypeError, index.span,
-                   "Tuple index " + std::to_string(*n) + " is out of range for a tuple of " + std::to_string(size));
-        }
-        return base.items[static_cast<size_t>(at)];
+    const auto size = static_cast<int64_t>(base.items.size());
+    const int64_t at = *n < 0 ? *n + size : *n;
+    if (at < 0 || at >= size) {
+      reject(ErrorClass::kParserTypeError, index.span,
+             "Tuple index " + std::to_string(*n) + " is out of range for a tuple of " + std::to_string(size));
     }
-    const ir::Type* t = base.type();
-    if (!t || !(t->is_array_like() || t->kind == ir::TypeKind::kArray)) {
-        std::string got = t ? ir::type_text(*t) : base.is_host() ? base.host.text : "nothing";
-        reject(ErrorClass::kParserTypeError, e.span,
-               "Subscript requires Tuple, Tensor, Tile, or Array type, got " + got);
+    return base.items[static_cast<size_t>(at)];
+  }
+  const ir::Type* t = base.type();
+  if (!t || !(t->is_array_like() || t->kind == ir::TypeKind::kArray)) {
+    std::string got = t ? ir::type_text(*t) : base.is_host() ? base.host.text : "nothing";
+    reject(ErrorClass::kParserTypeError, e.span,
+           "Subscript requires Tuple, Tensor, Tile, or Array type, got " + got);
+  }
+  if (t->kind == ir::TypeKind::kArray) {
+    if (index.kind == ExprKind::kSlice || index.kind == ExprKind::kTuple) {
+      reject(ErrorClass::kParserTypeError, e.span,
+             "Array subscript must be one integer scalar, got " + source_text(index));
     }
-    if (t->kind == ir::TypeKind::kArray) {
-        if (index.kind == ExprKind::kSlice || index.kind == ExprKind::kTuple) {
-            reject(ErrorClass::kParserTypeError, e.span, "Array subscript must be one integer scalar, got " +
-                                                             source_text(index));
-        }
-        const ExprPtr i = index_scalar(index, *t, 0, false);
-        return infer(ir::op_row(ir::OpId::k_array_get), ir::kFormArray, {base.expr, i}, e.span,
-                     "pl.array.get_element");
+    const ExprPtr i = index_scalar(index, *t, 0, false);
+    return infer(ir::op_row(ir::OpId::k_array_get), ir::kFormArray, {base.expr, i}, e.span,
+                 "pl.array.get_element");
+  }
+  if (in_host() && t->is_window() && !enclosing(ir::ScopeKind::kHierarchy)) {
+    reject(ErrorClass::kParserTypeError, e.span,
+           "X-18: window '" + source_text(base_syntax) + "' cannot be read on the host",
+           "move data through a kernel");
+  }
+  const Subscript s = read_subscript(*t, index, e.span, false);
+  if (s.all_scalar) {
+    if (place() == ir::kPlaceHost) {
+      reject(ErrorClass::kParserTypeError, e.span,
+             "Element '" + source_text(e) + "' of a host tensor cannot be read in a HOST orchestrator",
+             "pass the tensor to a device function and read it there");
     }
-    if (in_host() && t->is_window() && !enclosing(ir::ScopeKind::kHierarchy)) {
-        reject(ErrorClass::kParserTypeError, e.span,
-               "X-18: window '" + source_text(base_syntax) + "' cannot be read on the host",
-               "move data through a kernel");
-    }
-    const Subscript s = read_subscript(*t, index, e.span, false);
-    if (s.all_scalar) {
-        if (place() == ir::kPlaceHost) {
-            reject(ErrorClass::kParserTypeError, e.span,
-                   "Element '" + source_text(e) + "' of a host tensor cannot be read in a HOST orchestrator",
-                   "pass the tensor to a device function and read it there");
-        }
-        return infer(ir::op_row(ir::OpId::k_read), ir::kFormFlat, {base.expr, ir::tuple_expr(s.offset, e.span)},
-                     e.span, "pl.read");
-    }
-    std::vector<ExprPtr> extents = s.extent;
-    ExprPtr array = base.expr;
-    for (size_t i = 0; i < extents.size(); ++i) {
-        if (extents[i]) continue;
-        if (array->kind != ir::ExprKind::kVar) array = spill(base, "_v", e.span).expr;
-        const ExprPtr whole = extent_of(array, static_cast<int>(i), e.span);
-        const auto lo = ir::const_int(s.offset[i]);
-        extents[i] = lo && *lo == 0 ? whole : ir::infer_scalar(ir::OpId::k_scalar_sub, whole, s.offset[i], e.span);
-    }
-    std::vector<ExprPtr> drop;
-    for (const int d : s.dropped) drop.push_back(ir::int_const(d, DType::kIndex, e.span));
-    if (t->is_tile() && t->rank() - static_cast<int>(drop.size()) < 2) {
-        program_.warn(e.span, "", "Tile subscript '" + source_text(e) + "' is promoted to 2-D with leading 1s",
-                      "write slices such as i:i + 1 to keep the dimension");
-    }
-    return infer(ir::op_row(ir::OpId::k_slice), ir::kFormFlat,
-                 {array, ir::tuple_expr(extents, e.span), ir::tuple_expr(s.offset, e.span),
-                  s.valid.empty() ? nullptr : ir::tuple_expr(s.valid, e.span),
-                  drop.empty() ? nullptr : ir::tuple_expr(drop, e.span)},
-                 e.span, "pl.slice");
-}
-
-// ------------------------------------------------------------------ writes
-
-void FunctionBuilder::exec_subscript_write(const syn::Expr& target, Value value, const Span& span,
-                                           const syn::Expr* source) {
-    const auto& base = *target.items[0];
-    if (base.kind != ExprKind::kName) {
-        reject(ErrorClass::kParserSyntaxError, target.span, "Subscript-write target must be a variable name, got '" +
-                                                                source_text(base) + "'",
-               "bind the part to a name first, or write both indices in one subscript");
-    }
-    if (fn->strict_ssa) {
-        reject(ErrorClass::kUnsupportedFeatureError, span,
-               "Subscript writes are not available under strict_ssa=True", "use pl.assemble and a new name");
-    }
-    const std::string& name = base.text;
-    const Value dst = eval(base);
-    const ir::Type* t = dst.type();
-    if (!t || !(t->is_array_like() || t->kind == ir::TypeKind::kArray)) {
-        reject(ErrorClass::kParserTypeError, target.span,
-               "Subscript-write target '" + name + "' must be a Tensor, Tile or Array, got " +
-                   (t ? ir::type_text(*t) : std::string("a compile-time value")));
-    }
-    const auto& index = *target.items[1];
-    if (t->kind == ir::TypeKind::kArray) {
-        const BindingPtr b = find_binding(name);
-        if (kernel_region() && base_place_ != ir::kPlaceKernel && b && b->regions.empty()) {
-            reject(ErrorClass::kParserTypeError, span,
-                   "Array '" + name + "' is read-only inside the region: it is made outside of it",
-                   "create the array inside the region");
-        }
-        const ExprPtr i = index_scalar(index, *t, 0, false);
-        const Value updated = infer(ir::op_row(ir::OpId::k_array_update), ir::kFormArray,
-                                    {dst.expr, i, to_expr(value, span)}, span, "pl.array.update_element");
-        // By reference: the caller's own variable is changed (01 L-59).
-        assign(name, updated, span);
-        return;
-    }
-    if (in_host() && !enclosing(ir::ScopeKind::kHierarchy)) {
-        reject(ErrorClass::kParserTypeError, span,
-               (t->is_window() ? "X-18: window '" : "Tensor '") + name + "' cannot be written on the host",
-               "move data through a kernel");
-    }
-    const Subscript s = read_subscript(*t, index, target.span, true);
-    if (s.all_scalar) {
-        std::string indices;
-        for (const auto* i : entries_of(index)) indices += (indices.empty() ? "" : ", ") + source_text(*i);
-        reject(ErrorClass::kUnsupportedFeatureError, target.span,
-               "Element-write '" + source_text(target) + " = ...' is not supported; Use slice indices",
-               "pl.write(" + name + ", [" + indices + "], value)");
-    }
-    const ir::Type* v = value.type();
-    if (!v || !v->is_array_like()) {
-        reject(ErrorClass::kParserTypeError, span,
-               "Subscript-write source must be a Tensor or Tile, got " +
-                   (v ? ir::type_text(*v) : std::string("a compile-time value")),
-               "use pl.full or pl.write for scalars");
-    }
-    if (t->is_tile() && !v->is_tile()) {
-        reject(ErrorClass::kParserTypeError, span,
-               "Subscript-write source is " + ir::type_text(*v) + " but the target '" + name + "' is a Tile",
-               "pl.load the tensor first");
-    }
-    if (!t->is_tile() && v->is_tile() && place() != ir::kPlaceKernel) {
-        reject(ErrorClass::kParserTypeError, span, "A Tile can be written into a Tensor only inside a kernel");
-    }
-    // Window extents against the source, aligned from the right; extents of 1 may be missing on either side.
-    std::vector<ir::Dim> window;
-    for (size_t i = 0; i < s.extent.size(); ++i) {
-        if (std::find(s.dropped.begin(), s.dropped.end(), static_cast<int>(i)) != s.dropped.end()) continue;
-        const ExprPtr& x = s.extent[i];
-        const auto n = x ? ir::const_int(x) : std::nullopt;
-        window.push_back(n ? ir::Dim(*n) : x ? ir::Dim(x) : ir::Dim());
-    }
-    std::vector<ir::Dim> have(v->shape.begin(), v->shape.end());
-    std::vector<ir::Dim> valid(v->valid.begin(), v->valid.end());
-    if (valid.empty()) valid = have;
-    const auto is_one = [](const ir::Dim& d) { return d.is_const() && d.value == 1; };
-    const auto strip = [&](std::vector<ir::Dim>& dims, std::vector<ir::Dim>* twin, size_t wanted) {
-        for (size_t i = 0; i < dims.size() && dims.size() > wanted;) {
-            if (is_one(dims[i])) {
-                dims.erase(dims.begin() + static_cast<long>(i));
-                if (twin) twin->erase(twin->begin() + static_cast<long>(i));
-            } else {
-                ++i;
-            }
-        }
-    };
-    const size_t window_rank = window.size();
-    strip(have, &valid, window.size());
-    strip(window, nullptr, have.size());
-    if (have.size() != window.size()) {
-        reject(ErrorClass::kParserTypeError, span,
-               "Subscript-write shape mismatch: the window has rank " + std::to_string(window_rank) +
-                   " but the source is " + ir::type_text(*v),
-               "reshape the source, or use as many slices as it has dimensions");
-    }
-    for (size_t i = 0; i < have.size(); ++i) {
-        const bool fits = !window[i].is_const() || !have[i].is_const() || window[i].value == have[i].value ||
-                          !valid[i].is_const() || valid[i].value == window[i].value;
-        if (!fits) {
-            reject(ErrorClass::kParserTypeError, source ? source->span : span,
-                   "Subscript-write shape mismatch on source axis " + std::to_string(i) + ": window expects " +
-                       std::to_string(window[i].value) + " elements, source has " + std::to_string(have[i].value),
-                   "make both extents equal");
-        }
-    }
-    // The source takes as many dimensions as the target accepts.
-    ExprPtr src = value.expr;
-    if (!v->is_tile() && static_cast<int>(v->rank()) != t->rank()) {
-        // Rank of the target with 1s where an index dropped the dimension; same cells.
-        std::vector<ExprPtr> shape;
-        size_t k = 0;
-        bool exact = v->static_shape();
-        std::vector<int64_t> dims;
-        for (const auto& d : v->shape) {
-            if (!is_one(d)) dims.push_back(d.value);
-        }
-        std::vector<int64_t> full(static_cast<size_t>(t->rank()), 1);
-        for (int i = t->rank() - 1, j = static_cast<int>(dims.size()) - 1; i >= 0 && j >= 0; --i) {
-            if (std::find(s.dropped.begin(), s.dropped.end(), i) != s.dropped.end()) continue;
-            const auto n = s.extent[static_cast<size_t>(i)] ? ir::const_int(s.extent[static_cast<size_t>(i)])
-                                                            : std::nullopt;
-            if (n && *n == 1) continue;
-            full[static_cast<size_t>(i)] = dims[static_cast<size_t>(j)];
-            --j;
-            k += 1;
-        }
-        exact = exact && k == dims.size();
-        const bool trailing = [&] {
-            for (const int d : s.dropped) {
-                if (d >= t->rank() - v->rank()) return false;
-            }
-            return v->rank() < t->rank();
-        }();
-        if (exact && !trailing) {
-            for (const int64_t d : full) shape.push_back(ir::int_const(d, DType::kIndex, span));
-            src = infer(ir::op_row(ir::OpId::k_reshape), ir::kFormFlat, {src, ir::tuple_expr(shape, span)}, span,
-                        "pl.reshape")
-                      .expr;
-        }
-    } else if (v->is_tile() && v->rank() != t->rank() && v->static_shape()) {
-        // Only a dropped dimension between the slices needs another shape; leading ones are the operation's own rule.
-        const bool inner = std::any_of(s.dropped.begin(), s.dropped.end(),
-                                       [&](int d) { return d >= t->rank() - v->rank(); });
-        if (inner || v->rank() > t->rank()) {
-            std::vector<int64_t> full(static_cast<size_t>(t->rank()), 1);
-            std::vector<int64_t> dims;
-            for (const auto& d : v->shape) {
-                if (!is_one(d)) dims.push_back(d.value);
-            }
-            int j = static_cast<int>(dims.size()) - 1;
-            for (int i = t->rank() - 1; i >= 0 && j >= 0; --i) {
-                if (std::find(s.dropped.begin(), s.dropped.end(), i) != s.dropped.end()) continue;
-                full[static_cast<size_t>(i)] = dims[static_cast<size_t>(j--)];
-            }
-            if (j < 0 && t->rank() >= 2) {
-                std::vector<ExprPtr> shape;
-                for (const int64_t d : full) shape.push_back(ir::int_const(d, DType::kIndex, span));
-                src = infer(ir::op_row(ir::OpId::k_reshape), ir::kFormFlat, {src, ir::tuple_expr(shape, span)}, span,
-                            "pl.reshape")
-                          .expr;
-            }
-        }
-    }
-    const Value out = infer(ir::op_row(ir::OpId::k_assemble), ir::kFormFlat,
-                            {dst.expr, src, ir::tuple_expr(s.offset, span)}, span, "pl.assemble");
-    if (t->is_tensor()) {
-        // In place: the name keeps its storage; nothing is rebound.
-        if (const BindingPtr b = find_binding(name); b && b->kind == Binding::Kind::kVar) {
-            auto n = std::make_shared<Binding>(*b);
-            n->type = out.expr->type->storage ? out.expr->type : with_storage(out.expr->type, b->type->storage);
-            if (n->type->rank() != b->type->rank()) n->type = b->type;
-            if (b->type->valid.empty() && n->type->valid.empty()) {
-                emit_eval(out.expr, span);
-            } else {
-                emit_assign(b->var, out.expr, span);
-                bind(name, n);
-            }
-            return;
-        }
-        emit_eval(out.expr, span);
-        return;
-    }
-    assign(name, out, span);
+    return infer(ir::op_row(ir::OpId::k_read), ir::kFormFlat, {base.expr, ir::tuple_expr(s.offset, e.span)},
+                 e.span, "pl.read");
+  }
+  std::vector<ExprPtr> extents = s.extent;
+  ExprPtr array = base.expr;
+  for (size_t i = 0; i < extents.size(); ++i) {
+    if (extents[i]) continue;
+    if (array->kind != ir::ExprKind::kVar) array = spill(base, "_v", e.span).expr;
+    const ExprPtr whole = extent_of(array, static_cast<int>(i), e.span);
+    const auto lo = ir::const_int(s.offset[i]);
+    extents[i] =
+        lo && *lo == 0 ? whole : ir::infer_scalar(ir::OpId::k_scalar_sub, whole, s.offset[i], e.span);
+  }
+  std::vector<ExprPtr> drop;
+  for (const int d : s.dropped) drop.push_back(ir::int_const(d, DType::kIndex, e.span));
+  if (t->is_tile() && t->rank() - static_cast<int>(drop.size()) < 2) {
+    program_.warn(e.span, "", "Tile subscript '" + source_text(e) + "' is promoted to 2-D with leading 1s",
+                  "write slices such as i:i + 1 to keep the dimension");
+  }
+  return infer(ir::op_row(ir::OpId::k_slice), ir::kFormFlat,
+               {array, ir::tuple_expr(extents, e.span), ir::tuple_expr(s.offset, e.span),
+                s.valid.empty() ? nullptr : ir::tuple_expr(s.valid, e.span),
+                drop.empty() ? nullptr : ir::tuple_expr(drop, e.span)},
+               e.span, "pl.slice");
 }
 
 }  // namespace pypto::sema
