@@ -28,7 +28,7 @@ class Cloner {
   virtual ExprPtr expr(const ExprPtr& e);
   TypePtr type(const TypePtr& t);
   Dim dim(const Dim& d);
-  std::shared_ptr<Storage> storage(const std::shared_ptr<Storage>& s);
+  virtual std::shared_ptr<Storage> storage(const std::shared_ptr<Storage>& s);
   virtual StmtPtr stmt(const Stmt& s);
   Block block(const Block& b);
   std::vector<ExprPtr> exprs(const std::vector<ExprPtr>& list);

@@ -6,6 +6,7 @@
 #include "core/passes/storage_plan.h"
 #include "core/passes/tile_bytes.h"
 #include "core/passes/tile_lifetimes.h"
+#include "core/passes/walk.h"
 
 namespace pypto::passes {
 namespace {
@@ -75,12 +76,56 @@ MemoryUse plan(const Function& f, const KernelStorage& storage, MemorySpace spac
   throw Failure(std::move(d));
 }
 
+/// 03 O-60: a transfer too large for its staging tile moves in pieces of the compiler's choice, and says so.
+void warn_staging(ir::Module& module, const Function& f) {
+  walk_exprs(f.body, [&](const ir::ExprPtr& e) {
+    if (!is_op(e, ir::OpId::k_put) && !is_op(e, ir::OpId::k_get)) return;
+    const int64_t chunk_rows = e->attrs.get_int(ir::AttrKey::k_chunk_rows), chunk_cols = e->attrs.get_int(ir::AttrKey::k_chunk_cols);
+    if (chunk_rows > 0 && chunk_cols > 0) return;
+    const ir::Type& t = *e->args[0]->type;
+    int64_t rows = 1, cols = -1;
+    const ir::ExprPtr shape = e->args.size() > 5 ? e->args[5] : nullptr;
+    const size_t rank = t.shape.size();
+    for (size_t i = 0; i < rank; ++i) {
+      const auto given = shape && i < shape->args.size() ? ir::const_int(shape->args[i]) : std::nullopt;
+      if (shape ? !given : !t.shape[i].is_const()) return;
+      const int64_t extent = shape ? *given : t.shape[i].value;
+      if (i + 1 == rank) {
+        cols = extent;
+      } else {
+        rows *= extent;
+      }
+    }
+    if (cols <= 0) return;
+    if (chunk_rows > 0) rows = std::min(rows, chunk_rows);
+    if (chunk_cols > 0) cols = std::min(cols, chunk_cols);
+    const int64_t limit = space_limit(MemorySpace::kVec, module.arch);
+    const int64_t item = dtype_bytes(t.dtype);
+    const int64_t row_bytes = (cols * item + 31) / 32 * 32;
+    if (rows * row_bytes <= limit) return;
+    const int64_t chosen_cols = row_bytes <= limit ? cols : limit / 32 * 32 / item;
+    const int64_t chosen_rows = row_bytes <= limit ? std::max<int64_t>(1, limit / row_bytes) : 1;
+    Diagnostic d;
+    d.cls = ErrorClass::kValueError;
+    d.severity = Severity::kWarning;
+    d.id = "X-29";
+    d.kernel = f.name;
+    d.span = e->span;
+    d.message = std::string("pld.tensor.") + (e->op == ir::OpId::k_put ? "put" : "get") + " moves " + std::to_string(rows * row_bytes) +
+                " bytes, more than the staging capacity of " + std::to_string(limit) + " bytes; it moves in pieces of [" +
+                std::to_string(chosen_rows) + ", " + std::to_string(chosen_cols) + "]";
+    d.hint = "give chunk_rows= and chunk_cols=";
+    module.warnings.push_back(std::move(d));
+  });
+}
+
 }  // namespace
 
 std::vector<MemoryUse> check_capacity(ir::Module& module, const PassOptions&) {
   std::vector<MemoryUse> report;
   for (const auto& f : module.functions) {
     if (f->is_sub_worker || !f->is_kernel() || !f->external_source.empty()) continue;
+    warn_staging(module, *f);
     const KernelStorage shared = tile_lifetimes(*f, module.arch, true);
     const KernelStorage plain = tile_lifetimes(*f, module.arch, false);
     for (const MemorySpace space : kSpaces) {

@@ -187,7 +187,16 @@ class Forms {
   void broadcast() {
     barrier(b_.int32(1));
     b_.branch(b_.ne(me_, b_.int32(call_.root)), [&] {
-      b_.eval(b_.op(OpId::k_get, {call_.target, b_.index(call_.root), call_.target}));
+      std::vector<ExprPtr> args = {call_.target, b_.index(call_.root), call_.target};
+      const ir::Type& t = *call_.target->type;
+      const int64_t columns = t.shape.empty() || !t.shape.back().is_const() ? -1 : t.shape.back().value;
+      const int64_t piece = kPieceBytes / element_bytes(call_.target);
+      if (t.static_elements() < 0 || t.static_elements() > piece) {
+        args.resize(8);
+        args[6] = b_.index(columns > 0 && columns < piece ? piece / columns : 1);
+        args[7] = b_.index(columns > 0 ? std::min(columns, piece) : piece);
+      }
+      b_.eval(b_.op(OpId::k_get, std::move(args)));
     });
     barrier(b_.int32(2));
     clear(b_.int32(2));
@@ -202,12 +211,12 @@ class Forms {
                                  b_.list({to_row, b_.index(0)}),
                                  b_.list({from_row, b_.index(0)}),
                                  b_.list({rows, columns})};
-    const bool dynamic_rows = !ir::const_int(rows);
-    if (!t.shape[1].is_const() || dynamic_rows) {
+    const int64_t piece = kPieceBytes / element_bytes(call_.target);
+    const auto known_rows = ir::const_int(rows);
+    if (!t.shape[1].is_const() || !known_rows || *known_rows * t.shape[1].value > piece) {
       args.resize(9);
-      if (dynamic_rows) args[7] = b_.index(1);
-      args[8] = b_.index(kPieceBytes / element_bytes(call_.target));
-      if (!dynamic_rows) args[7] = b_.index(1);
+      args[7] = b_.index(1);
+      args[8] = b_.index(t.shape[1].is_const() ? std::min(t.shape[1].value, piece) : piece);
     }
     b_.eval(b_.op(OpId::k_put, std::move(args)));
   }

@@ -24,6 +24,23 @@ using ir::StmtKind;
 using ir::StmtPtr;
 using ir::VarPtr;
 
+[[noreturn]] void refuse(const char* id, std::string message, const Span& span, std::string hint = {}) {
+  Diagnostic d;
+  d.cls = ErrorClass::kValueError;
+  d.id = id;
+  d.message = std::move(message);
+  d.span = span;
+  d.hint = std::move(hint);
+  throw Failure(std::move(d));
+}
+
+std::string set_text(const DeviceSet& set) {
+  if (set.world) return "all ranks";
+  std::string out;
+  for (const int64_t r : set.ranks) out += (out.empty() ? "{" : ", ") + std::to_string(r);
+  return out + "}";
+}
+
 const char* reduce_name(ir::ReduceOp op) {
   static const char* kNames[] = {"sum", "max", "min", "prod"};
   return kNames[static_cast<int>(op)];
@@ -111,12 +128,22 @@ class HostRewriter {
     DeviceSet set = scan_.devices(data);
     if (set.empty()) {
       if (c.target) {
-        fail(ErrorClass::kValueError,
+        refuse("X-12",
              "Window '" + name_of(c.target) + "' is not consumed by any dispatch, so pld.tensor." + collective_name(c.op) +
                  " has no devices to run on",
              e.span, "pass a view of the buffer to a dispatch with device=");
       }
       set.world = true;
+    }
+    // All window operands belong to one domain (03 D-54).
+    for (const auto& a : e.args) {
+      if (!a || !a->type || !a->type->is_window()) continue;
+      const DeviceSet other = scan_.devices(a);
+      if (other.world == set.world && other.ranks == set.ranks) continue;
+      refuse("X-31",
+             "pld.tensor." + collective_name(c.op) + " takes windows of one domain, but '" + name_of(data) + "' belongs to " +
+                 set_text(set) + " and '" + name_of(a) + "' to " + set_text(other),
+             e.span, "allocate both for the same rank loop");
     }
     const int64_t n = scan_.size(set);
     if (!c.signal) c.signal = make_signal(c, set, blocks, b);
@@ -145,13 +172,13 @@ class HostRewriter {
   void check(const ir::Expr& e, const CollectiveCall& c, int64_t n, int64_t blocks) const {
     const int64_t cores = module_.arch == ir::Arch::kA5 ? 72 : 48;
     if (blocks > cores) {
-      fail(ErrorClass::kValueError,
+      refuse("X-30",
            "core_num=" + std::to_string(blocks) + " exceeds the backend AIV core count (" + std::to_string(cores) + ")", e.span);
     }
     if (n < 0) return;
     const ir::Type& s = *c.signal->type;
     if (!c.ring && !s.shape.empty() && s.shape[0].is_const() && s.shape[0].value < n) {
-      fail(ErrorClass::kValueError,
+      refuse("X-30",
            "signal shape[0] (" + std::to_string(s.shape[0].value) + ") must cover the participating device count (" +
                std::to_string(n) + ")",
            e.span, "allocate the signal with pld.world_size() rows");
@@ -159,25 +186,25 @@ class HostRewriter {
     if (c.ring && s.rank() == 2) {
       const int64_t rows = 2 * (n - 1) + 1;
       if (s.shape[0].is_const() && s.shape[0].value < rows) {
-        fail(ErrorClass::kValueError,
+        refuse("X-30",
              "mode=\"ring\" signal shape[0] (" + std::to_string(s.shape[0].value) + ") must be at least 2*(NR-1) + 1 (" +
                  std::to_string(rows) + ")",
              e.span);
       }
       if (s.shape[1].is_const() && s.shape[1].value != n) {
-        fail(ErrorClass::kValueError,
+        refuse("X-30",
              "mode=\"ring\" signal shape[1] (" + std::to_string(s.shape[1].value) + ") must be the rank count (" +
                  std::to_string(n) + ")",
              e.span);
       }
     }
     if (c.op == OpId::k_broadcast && (c.root < 0 || c.root >= n)) {
-      fail(ErrorClass::kValueError,
+      refuse("X-30",
            "root (" + std::to_string(c.root) + ") must be a valid rank in [0, " + std::to_string(n) + ")", e.span);
     }
     const bool by_rank = c.op == OpId::k_allgather || c.op == OpId::k_reduce_scatter || c.op == OpId::k_all_to_all;
     if (by_rank && c.target->type->shape[0].is_const() && c.target->type->shape[0].value < n) {
-      fail(ErrorClass::kValueError,
+      refuse("X-30",
            "target '" + name_of(c.target) + "' shape[0] (" + std::to_string(c.target->type->shape[0].value) +
                ") must cover the participating device count (" + std::to_string(n) + ")",
            e.span);

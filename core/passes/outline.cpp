@@ -5,6 +5,7 @@
 #include "core/passes/liveness.h"
 #include "core/passes/passes.h"
 #include "core/passes/region.h"
+#include "core/passes/simplify.h"
 #include "core/passes/walk.h"
 
 namespace pypto::passes {
@@ -405,6 +406,11 @@ void outline(ir::Module& module) {
     if (f->type == FunctionType::kOpaque && !f->is_host() && !called.count(f.get())) f->type = FunctionType::kOrchestration;
   }
   module.functions = std::move(result);
+  for (const auto& f : module.functions) {
+    if (f->is_sub_worker) continue;
+    name_symbols(*f);
+    drop_unused_vars(*f);
+  }
 }
 
 }  // namespace pypto::passes

@@ -243,11 +243,21 @@ class Outliner {
     alias_output_.emplace_back(v, outputs_.size() - 1);
   }
 
+  static int definitions(const Block& block, const VarPtr& var) {
+    int n = 0;
+    walk_stmts(block, [&](const StmtPtr& s) {
+      own_defs(*s, [&](const VarPtr& v) { n += v == var; });
+    });
+    return n;
+  }
+
   // The variable itself, unless the region still needs what it held before.
   VarPtr outer_var(const Output& o) {
     VarSet at_end;
     if (!o.create) at_end.insert(o.var.get());
-    const bool taken = std::any_of(outputs_.begin(), outputs_.end(), [&](const Output& x) { return x.outer == o.var; });
+    bool taken = std::any_of(outputs_.begin(), outputs_.end(), [&](const Output& x) { return x.outer == o.var; });
+    // It takes the output's type, so it must not stand for anything else outside the region.
+    taken = taken || o.var->kind == VarKind::kParam || definitions(owner_.body, o.var) != definitions(region_.body, o.var);
     if (!taken && !Liveness(region_.body, at_end).start().count(o.var.get())) return o.var;
     return owner_.add_var(o.var->name, o.outer_type, VarKind::kLocal, o.var->span);
   }
@@ -345,6 +355,7 @@ class Outliner {
       o.param->type = param_type(*o.outer_type, o.param->name, static_cast<int>(fn_->params.size()) - 1);
       if (o.create) {
         cloner_->creates[o.create] = o.param;
+        if (names_only(o)) cloner_->vars[o.var.get()] = o.param;
         if (o.create->type->storage) cloner_->storages[o.create->type->storage.get()] = o.param->type->storage;
       }
       o.arg = args_.size();
@@ -431,6 +442,12 @@ class Outliner {
     copy->tensor_view = nullptr;
     copy->memref = nullptr;
     copy->acc_dtype = DType::kNone;
+    // Two inputs that are addresses into one storage stay so.
+    if (const auto known = t.storage ? cloner_->storages.find(t.storage.get()) : cloner_->storages.end();
+        known != cloner_->storages.end()) {
+      copy->storage = known->second;
+      return copy;
+    }
     auto storage = std::make_shared<ir::Storage>();
     storage->name = name;
     storage->param = index;
@@ -440,11 +457,42 @@ class Outliner {
     return copy;
   }
 
+  /// The variable of a created output never stands for anything else in the region: it can be the parameter itself.
+  bool names_only(const Output& o) const {
+    if (Liveness(region_.body).start().count(o.var.get())) return false;
+    bool only = true;
+    walk_stmts(region_.body, [&](const StmtPtr& s) {
+      own_defs(*s, [&](const VarPtr& v) {
+        if (v != o.var) return;
+        only = only && s->kind == StmtKind::kAssign && s->targets.size() == 1;
+        if (!only) return;
+        ExprPtr e = s->value;
+        while (e && e->kind == ExprKind::kOp && ir::op_row(e->op).alias == ir::AliasClass::kInPlace) {
+          e = e->args[static_cast<size_t>(ir::op_row(e->op).inplace_param)];
+        }
+        only = e && (e.get() == o.create || (e->kind == ExprKind::kVar && e->var == o.var));
+      });
+    });
+    return only;
+  }
+
   // ---------------------------------------------------------------- body
+
+  static Block without_self_moves(Block block) {
+    Block out;
+    for (auto& s : block) {
+      s->body = without_self_moves(std::move(s->body));
+      s->else_body = without_self_moves(std::move(s->else_body));
+      const bool self = s->kind == StmtKind::kAssign && s->targets.size() == 1 && s->value->kind == ExprKind::kVar &&
+                        s->value->var == s->targets[0];
+      if (!self) out.push_back(std::move(s));
+    }
+    return out;
+  }
 
   void copy_body() {
     fn_->body = prologue_;
-    for (auto& s : cloner_->block(region_.body)) fn_->body.push_back(std::move(s));
+    for (auto& s : without_self_moves(cloner_->block(region_.body))) fn_->body.push_back(std::move(s));
     for (const auto& o : outputs_) {
       if (o.create) continue;
       const VarPtr value = cloner_->var(o.var);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
+#include "core/ir/clone.h"
 #include "core/ir/infer.h"
 #include "core/passes/passes.h"
+#include "core/passes/simplify.h"
 #include "core/passes/walk.h"
 
 namespace pypto::passes {
@@ -60,6 +63,78 @@ bool is_harmless(const ExprPtr& e) {
   }
   return true;
 }
+
+/// A scalar that only ever stands for a dynamic dimension is that dimension: the front end reads it so, too.
+class SymbolNames {
+  // Variables, storages and callees stay what they are; only the names of symbols are replaced.
+  class KeepingCloner : public ir::Cloner {
+   public:
+    KeepingCloner() : ir::Cloner(nullptr) {}
+    std::shared_ptr<ir::Storage> storage(const std::shared_ptr<ir::Storage>& s) override { return s; }
+    ExprPtr expr(const ExprPtr& e) override {
+      if (!e || e->kind != ExprKind::kVar || values.count(e->var.get())) return ir::Cloner::expr(e);
+      auto copy = std::make_shared<Expr>(*e);
+      copy->type = type(e->type);
+      return copy;
+    }
+  };
+
+
+ public:
+  explicit SymbolNames(Function& f) : f_(f) {
+    std::unordered_map<const Var*, int> count;
+    walk_stmts(f.body, [&](const StmtPtr& s) {
+      own_defs(*s, [&](const ir::VarPtr& v) { ++count[v.get()]; });
+    });
+    for (bool changed = true; changed;) {
+      changed = false;
+      walk_stmts(f.body, [&](const StmtPtr& s) {
+        if (s->kind != StmtKind::kAssign || s->targets.size() != 1 || !s->targets[0] || !s->value || s->value->kind != ExprKind::kVar) return;
+        const auto& v = s->targets[0];
+        if (!v->type->is_scalar() || count[v.get()] != 1 || cloner_.values.count(v.get())) return;
+        const auto known = cloner_.values.find(s->value->var.get());
+        const ExprPtr source = known == cloner_.values.end() ? s->value : known->second;
+        if (source->var->kind != ir::VarKind::kSymbol) return;
+        cloner_.values[v.get()] = source;
+        changed = true;
+      });
+    }
+  }
+
+  void run() {
+    if (cloner_.values.empty()) return;
+    for (const auto& v : f_.vars) v->type = cloner_.type(v->type);
+    for (auto& t : f_.return_types) t = cloner_.type(t);
+    rewrite(f_.body);
+  }
+
+ private:
+  void rewrite(Block& block) {
+    Block out;
+    for (auto& s : block) {
+      if (s->kind == StmtKind::kAssign && s->targets.size() == 1 && s->targets[0] && cloner_.values.count(s->targets[0].get())) continue;
+      s->value = cloner_.expr(s->value);
+      s->values = cloner_.exprs(s->values);
+      s->start = cloner_.expr(s->start);
+      s->stop = cloner_.expr(s->stop);
+      s->step = cloner_.expr(s->step);
+      s->annotation = cloner_.type(s->annotation);
+      for (auto& c : s->carries) c.init = cloner_.expr(c.init);
+      if (s->scope) {
+        s->scope->core_num = cloner_.expr(s->scope->core_num);
+        s->scope->deps = cloner_.exprs(s->scope->deps);
+        s->scope->predicate = cloner_.expr(s->scope->predicate);
+      }
+      rewrite(s->body);
+      rewrite(s->else_body);
+      out.push_back(std::move(s));
+    }
+    block = std::move(out);
+  }
+
+  Function& f_;
+  KeepingCloner cloner_;
+};
 
 class Simplifier {
  public:
@@ -172,9 +247,13 @@ class Simplifier {
 
 }  // namespace
 
+void name_symbols(ir::Function& f) { SymbolNames(f).run(); }
+
 void simplify(ir::Module& module) {
   for (const auto& f : module.functions) {
-    if (!f->is_sub_worker && f->external_source.empty()) Simplifier(*f).run();
+    if (f->is_sub_worker || !f->external_source.empty()) continue;
+    name_symbols(*f);
+    Simplifier(*f).run();
   }
 }
 
