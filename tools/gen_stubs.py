@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write the .pyi files of `pypto.language` from the operation table.
 
-    tools/gen_stubs.py            write them
-    tools/gen_stubs.py --check    exit 1 if a committed file differs from what the table says
+tools/gen_stubs.py            write them
+tools/gen_stubs.py --check    exit 1 if a committed file differs from what the table says
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "pypto" / "language"
-HEADER = "# SPDX-License-Identifier: Apache-2.0\n# Written by tools/gen_stubs.py from the operation table; do not edit.\n"
+HEADER = (
+    "# SPDX-License-Identifier: Apache-2.0\n# Written by tools/gen_stubs.py from the operation table; do not edit.\n"
+)
 SUBMODULES = ("tensor", "tile", "system", "array", "prefetch", "optimizations", "adir")
 
 
@@ -93,13 +95,18 @@ def files() -> dict[Path, str]:
     out = {}
     main = [HEADER, "from enum import IntEnum\n", "from typing import Any\n\n"]
     main.append("from pypto._core import DataType as DataType\nfrom pypto._core import DynVar as DynVar\n")
-    main.append("from pypto.language import " + "\nfrom pypto.language import ".join(
-        f"{m} as {m}" for m in (*SUBMODULES, "distributed", "parser")) + "\n")
+    main.append(
+        "from pypto.language import "
+        + "\nfrom pypto.language import ".join(f"{m} as {m}" for m in (*SUBMODULES, "distributed", "parser"))
+        + "\n"
+    )
     main.append("from pypto.language._functions import InlineFunction as InlineFunction\n")
     main.append("from pypto.language._functions import function as function\n")
     main.append("from pypto.language._functions import inline as inline\n")
     main.append("from pypto.language._functions import program as program\n")
-    main.append("from pypto.language._jit import JITFunction as JITFunction\nfrom pypto.language._jit import jit as jit\n")
+    main.append(
+        "from pypto.language._jit import JITFunction as JITFunction\nfrom pypto.language._jit import jit as jit\n"
+    )
     for name in _text.EXPORTS:
         main.append(f"from pypto.language._text import {name} as {name}\n")
     main.append("\n# Types: any annotation of the language is accepted by a type checker.\n")
@@ -163,7 +170,8 @@ def files() -> dict[Path, str]:
     for name in ("system", "tensor", "tile"):
         members = ops[f"pld.{name}"]
         out[PACKAGE / "distributed" / f"{name}.pyi"] = (
-            HEADER + "from typing import Any\n\n" + "".join(text for _, text in sorted(members.items())))
+            HEADER + "from typing import Any\n\n" + "".join(text for _, text in sorted(members.items()))
+        )
     return {path: text.rstrip("\n") + "\n" for path, text in out.items()}
 
 

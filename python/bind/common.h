@@ -27,7 +27,7 @@ namespace nb = nanobind;
 
 /// A dtype as Python sees it.
 struct PyDType {
-    DType dtype = DType::kNone;
+  DType dtype = DType::kNone;
 };
 /// The one Python object of a dtype (`DataType.FP32`).
 nb::object dtype_object(DType dtype);
@@ -52,19 +52,19 @@ nb::object diagnostic_object(const Diagnostic& d);
 /// Runs core code; anything but a Failure that comes out of it is our own defect.
 template <class F>
 auto guarded(F&& body) -> decltype(body()) {
-    try {
-        return body();
-    } catch (const Failure&) {
-        throw;
-    } catch (const nb::python_error&) {
-        throw;
-    } catch (const nb::builtin_exception&) {
-        throw;
-    } catch (const std::bad_alloc&) {
-        throw;
-    } catch (const std::exception& e) {
-        fail_internal("core", 0, std::string("unexpected exception: ") + e.what());
-    }
+  try {
+    return body();
+  } catch (const Failure&) {
+    throw;
+  } catch (const nb::python_error&) {
+    throw;
+  } catch (const nb::builtin_exception&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& e) {
+    fail_internal("core", 0, std::string("unexpected exception: ") + e.what());
+  }
 }
 
 void register_values(nb::module_& m);

@@ -6,11 +6,11 @@
 namespace pypto::bind {
 
 struct PySpan {
-    Span span;
+  Span span;
 };
 
 struct PyDiagnostic {
-    Diagnostic d;
+  Diagnostic d;
 };
 
 }  // namespace pypto::bind

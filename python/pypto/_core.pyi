@@ -381,7 +381,9 @@ class RuntimeMarker:
 class Signature:
     """Parameters of a JIT function: (name, "tensor" / "scalar" / "any", dtype or None, shape or None)."""
 
-    def __init__(self, function: str, params: list[tuple[str, str, DataType | None, list[int] | None]]) -> None: ...
+    def __init__(
+        self, function: str, params: list[tuple[str, str, DataType | None, list[int] | None]], location: str = ""
+    ) -> None: ...
     def key(self, args: list[Any]) -> bytes: ...
 
 class Specialization:

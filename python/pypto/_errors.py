@@ -192,13 +192,36 @@ class InternalError(RuntimeError):
 _CLASSES = {
     cls.__name__: cls
     for cls in (
-        Error, ParserError, ParserSyntaxError, ParserTypeError, UndefinedVariableError, SSAViolationError,
-        UnsupportedFeatureError, InvalidOperationError, ScopeIsolationError, CompileError, PartialCodegenError,
-        ProgramFault, DeadlockError, RaceError, UninitializedReadError, ProtocolError, OutOfBoundsError, CallbackError,
-        PlatformUnavailableError, InternalError, ValueError, TypeError, IndexError, KeyError, ZeroDivisionError, OSError,
-        SyntaxError, RuntimeError,
+        Error,
+        ParserError,
+        ParserSyntaxError,
+        ParserTypeError,
+        UndefinedVariableError,
+        SSAViolationError,
+        UnsupportedFeatureError,
+        InvalidOperationError,
+        ScopeIsolationError,
+        CompileError,
+        PartialCodegenError,
+        ProgramFault,
+        DeadlockError,
+        RaceError,
+        UninitializedReadError,
+        ProtocolError,
+        OutOfBoundsError,
+        CallbackError,
+        PlatformUnavailableError,
+        InternalError,
+        ValueError,
+        TypeError,
+        IndexError,
+        KeyError,
+        ZeroDivisionError,
+        OSError,
+        SyntaxError,
+        RuntimeError,
     )
-}  # fmt: skip
+}
 
 
 class _VerificationError(DiagnosticError):

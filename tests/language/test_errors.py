@@ -40,14 +40,18 @@ def test_constructor_and_attributes():  # L-178, ERR-3
 
 
 def test_renderer():  # L-181, L-182
-    error = diagnostics.ParserSyntaxError("bad loop", {"filename": "k.py", "line": 3, "column": 5}, hint="use pl.range()",
-                                          source_lines=["one", "two", "    for i in x:", "four", "five", "six"])  # fmt: skip
+    error = diagnostics.ParserSyntaxError(
+        "bad loop",
+        {"filename": "k.py", "line": 3, "column": 5},
+        hint="use pl.range()",
+        source_lines=["one", "two", "    for i in x:", "four", "five", "six"],
+    )
     text = diagnostics.ErrorRenderer(use_color=False).render(error)
     lines = text.splitlines()
     assert lines[0] == "Error: bad loop"
     assert lines[1] == "  --> k.py:3:5"
     assert " 3 |     for i in x:" in text and " 1 | one" in text and " 5 | five" in text and "six" not in text
-    caret = lines[[i for i, line in enumerate(lines) if "for i in x" in line][0] + 1]
+    caret = lines[next(i for i, line in enumerate(lines) if "for i in x" in line) + 1]
     assert caret.index("^") - caret.index("|") == 1 + 5
     assert "   = help: use pl.range()" in text
     assert "\033[" in diagnostics.ErrorRenderer(use_color=True).render(error)

@@ -16,7 +16,8 @@ from pypto import ir
 GROUPS = {
     "decorators": "jit JITFunction function program inline InlineFunction",
     "text": "parse loads parse_program loads_program parser",
-    "annotations": "Tensor Tile Scalar Array Tuple Out InOut DynVar dynamic RUNTIME IntLike MemRef MemRefType Ptr PtrType "
+    "annotations": "Tensor Tile Scalar Array Tuple Out InOut DynVar dynamic RUNTIME IntLike MemRef MemRefType "
+    "Ptr PtrType "
     "TensorView TileView TaskId PrefetchAsyncContext AsyncEvent AsyncSession",
     "loops": "range parallel unroll pipeline while_ yield_ cond",
     "compile time": "const static_print static_assert func_attr",
@@ -24,21 +25,27 @@ GROUPS = {
     "scheduling": "submit spmd_submit no_dep dump_tag adir",
     "optimizations": "optimizations split cross_core_slot",
     "modules": "tensor tile system array prefetch",
-    "enums": "FunctionType ForKind AtomicType Level Role SplitMode MemorySpace Mem PipeType TensorLayout TileLayout PadValue "
+    "enums": "FunctionType ForKind AtomicType Level Role SplitMode MemorySpace Mem PipeType TensorLayout "
+    "TileLayout PadValue "
     "CompactMode",
     "shorthands": "ND DN NZ MX_A_ZZ MX_B_NN AUTO",
     "any kind": "add sub mul div part_add part_mul part_max part_min maximum minimum exp log cast concat reshape "
     "reinterpret_view transpose slice matmul batch_matmul matmul_acc row_max row_sum row_min row_prod col_sum col_max "
-    "col_min col_prod row_argmax row_argmin col_argmax col_argmin row_expand row_expand_add row_expand_sub row_expand_mul "
+    "col_min col_prod row_argmax row_argmin col_argmax col_argmin row_expand row_expand_add "
+    "row_expand_sub row_expand_mul "
     "row_expand_div row_expand_max row_expand_min row_expand_expdif col_expand col_expand_add col_expand_sub "
     "col_expand_mul col_expand_div col_expand_max col_expand_min col_expand_expdif expands neg abs recip read write "
-    "assemble cos sin gather_row mrgsort scatter_update sort32 sqrt rsqrt fillpad fillpad_expand cmp set_validshape fmod "
+    "assemble cos sin gather_row mrgsort scatter_update sort32 sqrt rsqrt fillpad fillpad_expand cmp "
+    "set_validshape fmod "
     "fmods and_ ands or_ ors xor xors shl shls shr shrs not_",
-    "tile only": "create_tile load store move gatherb mgather mscatter relu lrelu prelu matmul_bias matmul_mx matmul_mx_acc "
-    "matmul_mx_bias gemv gemv_acc gemv_bias cmps rem rems maximums minimums addc subc addsc subsc sel sels tri aiv_shard "
+    "tile only": "create_tile load store move gatherb mgather mscatter relu lrelu prelu matmul_bias "
+    "matmul_mx matmul_mx_acc "
+    "matmul_mx_bias gemv gemv_acc gemv_bias cmps rem rems maximums minimums addc subc addsc subsc sel sels "
+    "tri aiv_shard "
     "aic_gather",
     "scalar only": "min max",
-    "tensor only": "create_tensor dim full scatter gather arange paged_gather random expand_clone create_l1 get_block_idx "
+    "tensor only": "create_tensor dim full scatter gather arange paged_gather random expand_clone "
+    "create_l1 get_block_idx "
     "get_block_num get_subblock_idx",
     "system": "tpush_to_aiv tpush_to_aic tpop_from_aic tpop_from_aiv tfree_to_aic tfree_to_aiv aic_initialize_pipe "
     "aiv_initialize_pipe reserve_buffer import_peer_buffer",
@@ -71,19 +78,41 @@ def test_level_aliases_are_members():  # L-45
 def test_enum_values():  # L-44, L-45, L-142, 03 2.2
     assert int(pl.FunctionType.Graph) == 8 and pl.FunctionType.AIV.name == "AIV"
     assert int(pl.Mem.Acc) == 5 and int(pl.SplitMode.LEFT_RIGHT) == 2
-    assert (int(pld.NotifyOp.Set), int(pld.WaitCmp.Ge), int(pld.ReduceOp.Prod), int(pl.AtomicType.None_)) == (1, 1, 3, 0)
+    assert (int(pld.NotifyOp.Set), int(pld.WaitCmp.Ge), int(pld.ReduceOp.Prod), int(pl.AtomicType.None_)) == (
+        1,
+        1,
+        3,
+        0,
+    )
     assert repr(pl.MemorySpace.Vec) == "pl.MemorySpace.Vec" and str(pld.ReduceOp.Max) == "ReduceOp.Max"
 
 
 def test_unknown_member_lists_the_members():  # L-42
-    with pytest.raises(pl.parser.diagnostics.ParserSyntaxError, match=r"Unknown FunctionType value: Incore.*InCore") as info:
-        pl.FunctionType.Incore  # noqa: B018
+    with pytest.raises(
+        pl.parser.diagnostics.ParserSyntaxError, match=r"Unknown FunctionType value: Incore.*InCore"
+    ) as info:
+        pl.FunctionType.Incore
     assert isinstance(info.value, AttributeError)
     assert "did you mean FunctionType.InCore" in str(info.value)
 
 
-@pytest.mark.parametrize("module", ["tensor", "tile", "system", "array", "prefetch", "optimizations", "adir", "parser",
-                                    "parser.diagnostics", "distributed", "distributed.tensor", "distributed.system"])  # fmt: skip
+@pytest.mark.parametrize(
+    "module",
+    [
+        "tensor",
+        "tile",
+        "system",
+        "array",
+        "prefetch",
+        "optimizations",
+        "adir",
+        "parser",
+        "parser.diagnostics",
+        "distributed",
+        "distributed.tensor",
+        "distributed.system",
+    ],
+)
 def test_namespaces_are_importable(module):
     found = importlib.import_module(f"pypto.language.{module}")
     target = pl
@@ -98,7 +127,8 @@ def test_namespaces_hold_their_operations():  # O-106
     assert pl.tile.MaskPattern.P1000 == 6
     assert set(pld.system.__all__) == {"defer_wait", "get_comm_ctx", "notify", "nranks", "rank", "wait", "world_size"}
     assert set(pld.tensor.__all__) == set(
-        "all_to_all all_to_all_v alloc_window_buffer allgather allreduce barrier broadcast get put remote_store reduce_scatter "
+        "all_to_all all_to_all_v alloc_window_buffer allgather allreduce barrier broadcast get put "
+        "remote_store reduce_scatter "
         "window".split()
     )
     assert set(pld.tile.__all__) == {"get", "put", "remote_load", "remote_store"}
@@ -106,7 +136,8 @@ def test_namespaces_hold_their_operations():  # O-106
 
 def test_pld_exports():  # D-1
     assert sorted(pld.__all__) == sorted(
-        "AtomicType CommCtx CommCtxType DistributedTensor NotifyOp ReduceOp WaitCmp alloc_window_buffer get_comm_ctx nranks "
+        "AtomicType CommCtx CommCtxType DistributedTensor NotifyOp ReduceOp WaitCmp alloc_window_buffer "
+        "get_comm_ctx nranks "
         "rank remote_load remote_store system tensor tile window world_size".split()
     )
     assert issubclass(pld.DistributedTensor, pl.Tensor)  # T-2
@@ -114,10 +145,10 @@ def test_pld_exports():  # D-1
 
 def test_unknown_names_suggest():
     with pytest.raises(AttributeError, match="has no attribute 'FP33'") as info:
-        pl.FP33  # noqa: B018
+        pl.FP33
     assert "FP32" in str(info.value)
     with pytest.raises(AttributeError, match="row_summ"):
-        pl.tensor.row_summ  # noqa: B018
+        pl.tensor.row_summ
 
 
 def test_operations_have_docs_and_signatures():

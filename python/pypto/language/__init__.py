@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The language: ``import pypto.language as pl``.
 
-Everything a kernel program names is here. Operations come from the core's table; constructs and annotation types are defined
-beside this file.
+Everything a kernel program names is here. Operations come from the core's table; constructs and annotation types are
+defined beside this file.
 """
 
 import sys
@@ -68,8 +68,21 @@ for _name in ("Ptr", "PrefetchAsyncContext", "AsyncEvent", "AsyncSession"):
 
 for _name in _core.DTYPE_NAMES:
     _shared[_name] = getattr(_core.DataType, _name)
-for _name in ("FunctionType", "ForKind", "AtomicType", "Level", "Role", "SplitMode", "MemorySpace", "PipeType", "TensorLayout",
-              "TileLayout", "PadValue", "CompactMode", "ScopeMode"):  # fmt: skip
+for _name in (
+    "FunctionType",
+    "ForKind",
+    "AtomicType",
+    "Level",
+    "Role",
+    "SplitMode",
+    "MemorySpace",
+    "PipeType",
+    "TensorLayout",
+    "TileLayout",
+    "PadValue",
+    "CompactMode",
+    "ScopeMode",
+):
     _shared[_name] = getattr(_enums, _name)
 _shared["Mem"] = _enums.MemorySpace
 for _name in ("ND", "DN", "NZ", "MX_A_ZZ", "MX_B_NN"):

@@ -212,8 +212,29 @@ def _refuse(self, *args):
     raise TypeError("pl.RUNTIME is a compile-time marker for a scalar argument and cannot be used in an expression")
 
 
-for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "neg",
-              "lt", "le", "gt", "ge", "bool", "int", "float", "index"):  # fmt: skip
+for _name in (
+    "add",
+    "radd",
+    "sub",
+    "rsub",
+    "mul",
+    "rmul",
+    "truediv",
+    "rtruediv",
+    "floordiv",
+    "rfloordiv",
+    "mod",
+    "rmod",
+    "neg",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "bool",
+    "int",
+    "float",
+    "index",
+):
     setattr(_Runtime, f"__{_name}__", _refuse)
 
 RUNTIME = _Runtime()
@@ -234,7 +255,9 @@ class _View:
         return hash((type(self), repr(self)))
 
     def __repr__(self):
-        given = ", ".join(f"{name}={_text(getattr(self, name))}" for name in self.__slots__ if getattr(self, name) is not None)
+        given = ", ".join(
+            f"{name}={_text(getattr(self, name))}" for name in self.__slots__ if getattr(self, name) is not None
+        )
         return f"pl.{type(self).__name__}({given})"
 
 
@@ -270,9 +293,18 @@ class TileView(_View):
     __slots__ = ("blayout", "compact", "fractal", "pad", "slayout", "start_offset", "stride", "valid_shape")
 
     def __init__(
-        self, *args, valid_shape=None, stride=None, start_offset=None, blayout=None, slayout=None, fractal=None, pad=None,
-        compact=None, **unknown,
-    ):  # fmt: skip
+        self,
+        *args,
+        valid_shape=None,
+        stride=None,
+        start_offset=None,
+        blayout=None,
+        slayout=None,
+        fractal=None,
+        pad=None,
+        compact=None,
+        **unknown,
+    ):
         _only_keywords("TileView", args, unknown)
         self.valid_shape = _list(valid_shape)
         self.stride = _list(stride)
@@ -306,7 +338,9 @@ class MemRef:
         elif args:
             raise ParserTypeError(f"pl.MemRef takes a name, or (base, byte_offset, size), got {len(args)} arguments")
         if self.name is None and self.base is not None:
-            self.name = getattr(self.base, "name", None) or (self.base if isinstance(self.base, str) else str(self.base))
+            self.name = getattr(self.base, "name", None) or (
+                self.base if isinstance(self.base, str) else str(self.base)
+            )
 
     def __getitem__(self, slot):
         if self.slots == 1:
@@ -329,10 +363,29 @@ class MemRef:
 _core.register_value_classes(TensorView, TileView, MemRef)
 
 EXPORTS = {
-    "Tensor": Tensor, "Tile": Tile, "Scalar": Scalar, "Array": Array, "Tuple": Tuple, "Out": Out, "InOut": InOut,
-    "DynVar": DynVar, "dynamic": dynamic, "RUNTIME": RUNTIME, "IntLike": IntLike, "MemRef": MemRef,
-    "MemRefType": MemRefType, "Ptr": Ptr, "PtrType": Ptr, "TensorView": TensorView, "TileView": TileView, "TaskId": TaskId,
-    "PrefetchAsyncContext": PrefetchAsyncContext, "PrefetchAsyncContextType": PrefetchAsyncContext,
-    "AsyncEvent": AsyncEvent, "AsyncEventType": AsyncEvent, "AsyncSession": AsyncSession, "AsyncSessionType": AsyncSession,
+    "Tensor": Tensor,
+    "Tile": Tile,
+    "Scalar": Scalar,
+    "Array": Array,
+    "Tuple": Tuple,
+    "Out": Out,
+    "InOut": InOut,
+    "DynVar": DynVar,
+    "dynamic": dynamic,
+    "RUNTIME": RUNTIME,
+    "IntLike": IntLike,
+    "MemRef": MemRef,
+    "MemRefType": MemRefType,
+    "Ptr": Ptr,
+    "PtrType": Ptr,
+    "TensorView": TensorView,
+    "TileView": TileView,
+    "TaskId": TaskId,
+    "PrefetchAsyncContext": PrefetchAsyncContext,
+    "PrefetchAsyncContextType": PrefetchAsyncContext,
+    "AsyncEvent": AsyncEvent,
+    "AsyncEventType": AsyncEvent,
+    "AsyncSession": AsyncSession,
+    "AsyncSessionType": AsyncSession,
     "DataType": DataType,
-}  # fmt: skip
+}

@@ -127,8 +127,11 @@ def function(
     if attrs is not None:
         import warnings
 
-        warnings.warn("attrs= on @pl.function is deprecated; write pl.func_attr({...}) as the first statement of the body",
-                      DeprecationWarning, stacklevel=2)  # fmt: skip
+        warnings.warn(
+            "attrs= on @pl.function is deprecated; write pl.func_attr({...}) as the first statement of the body",
+            DeprecationWarning,
+            stacklevel=2,
+        )
 
     def decorate(f):
         if not callable(f) or not hasattr(f, "__code__"):
@@ -153,9 +156,14 @@ def _with_frame(decorate, func):
         return decorate(func)
     check_source(func)
     options = {
-        "type": FunctionType.Opaque, "level": None, "role": None, "attrs": None, "auto_scope": True, "strict_ssa": False,
+        "type": FunctionType.Opaque,
+        "level": None,
+        "role": None,
+        "attrs": None,
+        "auto_scope": True,
+        "strict_ssa": False,
         "external_source": None,
-    }  # fmt: skip
+    }
     return _core.build_function(_make_source(func, options, captured_names(func, sys._getframe(2))))
 
 
@@ -178,8 +186,11 @@ def program(cls=None, *, strict_ssa=False):
         methods = [m for m in namespace.values() if isinstance(m, _Method)]
         where = {"filename": frame.f_code.co_filename, "line": frame.f_lineno, "column": 1}
         if not methods:
-            raise ParserSyntaxError(f"class '{c.__name__}' contains no @pl.function method", where,
-                                    hint="decorate the methods that belong to the program with @pl.function")  # fmt: skip
+            raise ParserSyntaxError(
+                f"class '{c.__name__}' contains no @pl.function method",
+                where,
+                hint="decorate the methods that belong to the program with @pl.function",
+            )
         visible = {k: v for k, v in namespace.items() if not isinstance(v, _Method)}
         sources = []
         for method in methods:
@@ -215,7 +226,9 @@ class InlineFunction:
         return self.__name__
 
     def __call__(self, *args, **kwargs):
-        raise TypeError(f"inline function '{self.__name__}' is only valid inside a decorated function; call it from one")
+        raise TypeError(
+            f"inline function '{self.__name__}' is only valid inside a decorated function; call it from one"
+        )
 
     def __repr__(self):
         return f"InlineFunction({self.__name__!r})"

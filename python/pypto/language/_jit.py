@@ -108,10 +108,9 @@ class JITFunction:
         self._params = None
         self._signature = None
 
-    _functype = {"jit": "orchestration"}
-
     def __repr__(self):
-        return f"JITFunction({self.__name__!r}, func_type={self._functype.get(self._kind, self._kind)!r})"
+        kind = "orchestration" if self._kind == "jit" else self._kind
+        return f"JITFunction({self.__name__!r}, func_type={kind!r})"
 
     # ------------------------------------------------------------------ parameters
 
@@ -153,8 +152,13 @@ class JITFunction:
         self._params = params
         return params
 
+    def _place_text(self):
+        """File and line of the function."""
+        code = self._func.__code__
+        return f"{code.co_filename}:{code.co_firstlineno}"
+
     def _fail(self, text):
-        raise TypeError(f"@pl.jit function '{self.__name__}': {text}")
+        raise TypeError(f"@pl.jit function '{self.__name__}': {text} (declared at {self._place_text()})")
 
     def _binding_error(self, args, kwargs):
         """Raise with Python's own text for arguments that do not bind."""
@@ -212,7 +216,7 @@ class JITFunction:
         return values
 
     def _bind_samples(self, args, kwargs):
-        """One value per parameter for ``compile`` and ``lower``; without any array, the signature speaks (04 JIT-18)."""
+        """One value per parameter for ``compile`` and ``lower``; without any array the signature speaks (JIT-18)."""
         params = self._params or self._parameters()
         values = self._place(args, kwargs)
         if any(_is_array(v) for v, p in zip(values, params, strict=True) if v is not _MISSING and p.kind != "scalar"):
@@ -221,11 +225,14 @@ class JITFunction:
             value = values[i]
             if param.kind == "tensor":
                 if value is not _MISSING:
-                    self._fail(f"Parameter '{param.name}' is a tensor; got {_core.type_text(value)}. Pass a torch.Tensor "
-                               "(host), a NumPy array or a DeviceTensor, or leave it out to compile from the signature")  # fmt: skip
+                    self._fail(
+                        f"Parameter '{param.name}' is a tensor; got {_core.type_text(value)}. Pass a torch.Tensor "
+                        "(host), a NumPy array or a DeviceTensor, or leave it out to compile from the signature"
+                    )
                 if param.bare:
                     self._fail(
-                        f"cannot specialize from the signature because parameter '{param.name}' has a bare 'pl.Tensor' "
+                        f"cannot specialize from the signature because parameter '{param.name}' has a "
+                        f"bare 'pl.Tensor' "
                         "annotation with no shape; write pl.Tensor[[...], dtype] or pass arrays"
                     )
                 values[i] = _SIGNATURE
@@ -234,12 +241,15 @@ class JITFunction:
                     value = values[i] = param.default
                 if value is _MISSING:
                     self._fail(
-                        f"scalar parameter '{param.name}' has no value; give one, {self.__name__}.compile({param.name}=1), "
+                        f"scalar parameter '{param.name}' has no value; give "
+                        f"one, {self.__name__}.compile({param.name}=1), "
                         f"or leave it to run time, {self.__name__}.compile({param.name}=pl.RUNTIME)"
                     )
                 if value is not RUNTIME and _core.read_number(value) is None:
-                    self._fail(f"scalar parameter '{param.name}' must be an int/float/bool value or pl.RUNTIME, "
-                               f"got {_core.type_text(value)}")  # fmt: skip
+                    self._fail(
+                        f"scalar parameter '{param.name}' must be an int/float/bool value or pl.RUNTIME, "
+                        f"got {_core.type_text(value)}"
+                    )
             elif value is _MISSING and param.annotation is _MISSING:
                 self._fail(f"cannot infer parameter '{param.name}' from the signature: it has no annotation; "
                            "annotate it or pass arrays")  # fmt: skip
@@ -252,8 +262,10 @@ class JITFunction:
     def _entry_only(self):
         if self._kind not in ("jit", "host"):
             raise TypeError(
-                f"'{self.__name__}' is a @pl.jit.{self._kind} function and not an entry: it cannot be called, compiled or "
-                "lowered from Python. Call it from a @pl.jit or @pl.jit.host function"
+                f"'{self.__name__}' is a @pl.jit.{self._kind} function and not an entry: it cannot be called, "
+                f"compiled or "
+                f"lowered from Python. Call it from a @pl.jit or @pl.jit.host function (declared "
+                f"at {self._place_text()})"
             )
 
     @staticmethod

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs from text: ``pl.parse``, ``pl.loads`` (01 L-78). The text is executed; it must come from a trusted source."""
+"""Programs from text: ``pl.parse``, ``pl.loads`` (01 L-78). The text is executed: it must be trusted."""
 
 import builtins
 import itertools
@@ -77,7 +77,9 @@ def parse(code, filename="<string>", source_map=None):
     namespace = _execute(code, str(filename), source_map)
     programs, functions = [], []
     for value in namespace.values():
-        found = programs if isinstance(value, _core.Program) else functions if isinstance(value, _core.Function) else None
+        found = (
+            programs if isinstance(value, _core.Program) else functions if isinstance(value, _core.Function) else None
+        )
         if found is not None and not any(value is other for other in found):
             found.append(value)
     if len(programs) == 1:

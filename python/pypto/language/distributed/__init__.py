@@ -34,7 +34,8 @@ _core.register_construct(sys.modules[__name__], "pld")
 __getattr__ = _pl._missing("pld")
 
 __all__ = [
-    "AtomicType", "CommCtx", "CommCtxType", "DistributedTensor", "NotifyOp", "ReduceOp", "WaitCmp", "alloc_window_buffer",
-    "get_comm_ctx", "nranks", "rank", "remote_load", "remote_store", "system", "tensor", "tile", "window", "world_size",
+    "AtomicType", "CommCtx", "CommCtxType", "DistributedTensor", "NotifyOp", "ReduceOp", "WaitCmp",
+    "alloc_window_buffer", "get_comm_ctx", "nranks", "rank", "remote_load", "remote_store", "system", "tensor", "tile",
+    "window", "world_size",
 ]  # fmt: skip
 _pl.distributed = sys.modules[__name__]
