@@ -35,10 +35,10 @@ constexpr DTypeInfo kNoneRow = {DType::kNone, "NONE", "none", 0, "unknown"};
 
 /// Row of each code: every operation that runs asks for element sizes.
 constexpr auto kRowOfCode = [] {
-    std::array<const DTypeInfo*, 256> rows{};
-    rows.fill(&kNoneRow);
-    for (const DTypeInfo& row : kRows) rows[static_cast<size_t>(row.dtype)] = &row;
-    return rows;
+  std::array<const DTypeInfo*, 256> rows{};
+  rows.fill(&kNoneRow);
+  for (const DTypeInfo& row : kRows) rows[static_cast<size_t>(row.dtype)] = &row;
+  return rows;
 }();
 
 }  // namespace
@@ -48,24 +48,24 @@ DTypeTable dtype_table() { return {kRows, static_cast<int>(std::size(kRows))}; }
 const DTypeInfo& dtype_info(DType dtype) { return *kRowOfCode[static_cast<size_t>(dtype)]; }
 
 std::optional<DType> dtype_from_code(int code) {
-    for (const auto& row : kRows) {
-        if (static_cast<int>(row.dtype) == code) return row.dtype;
-    }
-    return std::nullopt;
+  for (const auto& row : kRows) {
+    if (static_cast<int>(row.dtype) == code) return row.dtype;
+  }
+  return std::nullopt;
 }
 
 std::optional<DType> dtype_from_member(std::string_view member) {
-    for (const auto& row : kRows) {
-        if (member == row.member) return row.dtype;
-    }
-    return std::nullopt;
+  for (const auto& row : kRows) {
+    if (member == row.member) return row.dtype;
+  }
+  return std::nullopt;
 }
 
 std::optional<DType> dtype_from_text(std::string_view text) {
-    for (const auto& row : kRows) {
-        if (text == row.text) return row.dtype;
-    }
-    return std::nullopt;
+  for (const auto& row : kRows) {
+    if (text == row.text) return row.dtype;
+  }
+  return std::nullopt;
 }
 
 }  // namespace pypto

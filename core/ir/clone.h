@@ -8,8 +8,9 @@
 
 namespace pypto::ir {
 
-/// Copies statements and expressions of one function into another (or into itself), replacing variables, types,
-/// storages and callees on the way. Everything is copied once: two uses of a variable meet in one copy.
+/// Copies statements and expressions of one function into another (or into itself), replacing variables,
+/// types, storages and callees on the way. Everything is copied once: two uses of a variable meet in one
+/// copy.
 ///
 /// A variable that has no entry in `vars` gets a fresh copy in `owner` (when set) or stays itself.
 class Cloner {
@@ -17,8 +18,8 @@ class Cloner {
   explicit Cloner(Function* owner = nullptr) : owner_(owner) {}
   virtual ~Cloner() = default;
 
-  std::unordered_map<const Var*, VarPtr> vars;          ///< what a variable becomes
-  std::unordered_map<const Var*, ExprPtr> values;       ///< uses that become an expression (wins over `vars`)
+  std::unordered_map<const Var*, VarPtr> vars;     ///< what a variable becomes
+  std::unordered_map<const Var*, ExprPtr> values;  ///< uses that become an expression (wins over `vars`)
   std::unordered_map<const Function*, FunctionPtr> functions;  ///< callees
   std::unordered_map<const Storage*, std::shared_ptr<Storage>> storages;
   /// Extents of types over variables that have no copy become unknown instead of creating one.

@@ -6,14 +6,44 @@
 namespace pypto::ir {
 
 // Values are those of the public enums (01 L-44, L-45, L-142; 03 section 2.2).
-enum class FunctionType : uint8_t { kOpaque, kOrchestration, kInCore, kAIC, kAIV, kGroup, kSpmd, kInline, kGraph };
+enum class FunctionType : uint8_t {
+  kOpaque,
+  kOrchestration,
+  kInCore,
+  kAIC,
+  kAIV,
+  kGroup,
+  kSpmd,
+  kInline,
+  kGraph
+};
 enum class Level : int8_t {
-    kNone = -1, kAIV = 0, kAIC, kCoreGroup, kChipDie, kChip, kHost, kCluster0, kCluster1, kCluster2, kGlobal
+  kNone = -1,
+  kAIV = 0,
+  kAIC,
+  kCoreGroup,
+  kChipDie,
+  kChip,
+  kHost,
+  kCluster0,
+  kCluster1,
+  kCluster2,
+  kGlobal
 };
 enum class Role : int8_t { kNone = -1, kOrchestrator = 0, kSubWorker = 1 };
 enum class SplitMode : uint8_t { kNone, kUpDown, kLeftRight };
 enum class MemorySpace : int8_t {
-    kUnset = -1, kDDR = 0, kVec, kMat, kLeft, kRight, kAcc, kBias, kScalarLocal, kLeftScale, kRightScale
+  kUnset = -1,
+  kDDR = 0,
+  kVec,
+  kMat,
+  kLeft,
+  kRight,
+  kAcc,
+  kBias,
+  kScalarLocal,
+  kLeftScale,
+  kRightScale
 };
 enum class ParamDirection : uint8_t { kIn, kOut, kInOut };
 enum class TensorLayout : uint8_t { kND, kDN, kNZ, kMxAZZ, kMxBNN };

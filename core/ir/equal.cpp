@@ -13,12 +13,18 @@ Level effective_level(const Function& f) {
   if (f.level != Level::kNone) return f.level;
   switch (f.type) {
     case FunctionType::kOrchestration:
-    case FunctionType::kGraph: return Level::kChip;
-    case FunctionType::kInCore: return Level::kChipDie;
-    case FunctionType::kAIC: return Level::kAIC;
-    case FunctionType::kAIV: return Level::kAIV;
-    case FunctionType::kGroup: return Level::kCoreGroup;
-    default: return Level::kNone;
+    case FunctionType::kGraph:
+      return Level::kChip;
+    case FunctionType::kInCore:
+      return Level::kChipDie;
+    case FunctionType::kAIC:
+      return Level::kAIC;
+    case FunctionType::kAIV:
+      return Level::kAIV;
+    case FunctionType::kGroup:
+      return Level::kCoreGroup;
+    default:
+      return Level::kNone;
   }
 }
 
@@ -31,7 +37,9 @@ std::vector<const Stmt*> real(const Block& b) {
   return out;
 }
 
-bool is_copy(const ExprPtr& e) { return e && e->kind == ExprKind::kOp && (e->op == OpId::k_copy_tile || e->op == OpId::k_snapshot); }
+bool is_copy(const ExprPtr& e) {
+  return e && e->kind == ExprKind::kOp && (e->op == OpId::k_copy_tile || e->op == OpId::k_snapshot);
+}
 
 /// Copies that a plain assignment makes by itself are not written (01 L-185).
 const ExprPtr& bare(const ExprPtr& e) { return is_copy(e) ? bare(e->args[0]) : e; }
@@ -42,7 +50,8 @@ class Comparison {
 
   bool module(const Module& a, const Module& b) {
     if (a.functions.size() != b.functions.size()) {
-      return differ("functions", std::to_string(a.functions.size()) + " functions", std::to_string(b.functions.size()) + " functions");
+      return differ("functions", std::to_string(a.functions.size()) + " functions",
+                    std::to_string(b.functions.size()) + " functions");
     }
     for (size_t i = 0; i < a.functions.size(); ++i) callees_[a.functions[i].get()] = b.functions[i].get();
     for (size_t i = 0; i < a.functions.size(); ++i) {
@@ -58,24 +67,30 @@ class Comparison {
     if (a.type != b.type) return differ("type", number(a.type), number(b.type));
     if (effective_level(a) != effective_level(b)) return differ("level", number(a.level), number(b.level));
     if (a.role != b.role) return differ("role", number(a.role), number(b.role));
-    if (a.is_sub_worker != b.is_sub_worker) return differ("sub-worker", number(a.is_sub_worker), number(b.is_sub_worker));
+    if (a.is_sub_worker != b.is_sub_worker)
+      return differ("sub-worker", number(a.is_sub_worker), number(b.is_sub_worker));
     if (a.auto_scope != b.auto_scope) return differ("auto_scope", number(a.auto_scope), number(b.auto_scope));
     if (a.strict_ssa != b.strict_ssa) return differ("strict_ssa", number(a.strict_ssa), number(b.strict_ssa));
-    if (a.external_source != b.external_source) return differ("external_source", a.external_source, b.external_source);
-    if (a.attrs.size() != b.attrs.size()) return differ("attrs", number(a.attrs.size()), number(b.attrs.size()));
+    if (a.external_source != b.external_source)
+      return differ("external_source", a.external_source, b.external_source);
+    if (a.attrs.size() != b.attrs.size())
+      return differ("attrs", number(a.attrs.size()), number(b.attrs.size()));
     for (size_t i = 0; i < a.attrs.size(); ++i) {
       if (a.attrs[i].key != b.attrs[i].key || a.attrs[i].value != b.attrs[i].value) {
-        return differ("attrs", a.attrs[i].key + ": " + a.attrs[i].value, b.attrs[i].key + ": " + b.attrs[i].value);
+        return differ("attrs", a.attrs[i].key + ": " + a.attrs[i].value,
+                      b.attrs[i].key + ": " + b.attrs[i].value);
       }
     }
-    if (a.params.size() != b.params.size()) return differ("params", number(a.params.size()), number(b.params.size()));
+    if (a.params.size() != b.params.size())
+      return differ("params", number(a.params.size()), number(b.params.size()));
     for (size_t i = 0; i < a.params.size(); ++i) {
       Step param(*this, "params[" + std::to_string(i) + "]");
       if (!same_var(a.params[i], b.params[i])) return differ("", a.params[i]->name, b.params[i]->name);
     }
     for (size_t i = 0; i < a.params.size(); ++i) {
       Step param(*this, "params[" + std::to_string(i) + "]");
-      if (a.directions[i] != b.directions[i]) return differ("direction", number(a.directions[i]), number(b.directions[i]));
+      if (a.directions[i] != b.directions[i])
+        return differ("direction", number(a.directions[i]), number(b.directions[i]));
       if (!type(*a.params[i]->type, *b.params[i]->type, true)) {
         return differ("type", type_text(*a.params[i]->type, true), type_text(*b.params[i]->type, true));
       }
@@ -85,7 +100,8 @@ class Comparison {
     }
     for (size_t i = 0; i < a.return_types.size(); ++i) {
       if (!same_type(*a.return_types[i], *b.return_types[i])) {
-        return differ("return_types[" + std::to_string(i) + "]", type_text(*a.return_types[i]), type_text(*b.return_types[i]));
+        return differ("return_types[" + std::to_string(i) + "]", type_text(*a.return_types[i]),
+                      type_text(*b.return_types[i]));
       }
     }
     if (a.is_sub_worker) return true;
@@ -134,7 +150,8 @@ class Comparison {
     if (a.is_tensor() && (a.is_window() != b.is_window() || a.layout != b.layout)) return false;
     for (size_t i = 0; i < a.shape.size(); ++i) {
       const bool constant = a.shape[i].is_const() && b.shape[i].is_const();
-      if (constant ? a.shape[i].value != b.shape[i].value : extents && !dim(a.shape[i], b.shape[i])) return false;
+      if (constant ? a.shape[i].value != b.shape[i].value : extents && !dim(a.shape[i], b.shape[i]))
+        return false;
     }
     if (a.elements.size() != b.elements.size()) return false;
     for (size_t i = 0; i < a.elements.size(); ++i) {
@@ -147,7 +164,8 @@ class Comparison {
     if (a.size() != b.size()) return differ(what, number(a.size()), number(b.size()));
     for (size_t i = 0; i < a.size(); ++i) {
       if (!same_var(a[i], b[i])) return differ(what, a[i] ? a[i]->name : "_", b[i] ? b[i]->name : "_");
-      if (a[i] && !type(*a[i]->type, *b[i]->type, false)) return differ(what, type_text(*a[i]->type), type_text(*b[i]->type));
+      if (a[i] && !type(*a[i]->type, *b[i]->type, false))
+        return differ(what, type_text(*a[i]->type), type_text(*b[i]->type));
     }
     return true;
   }
@@ -161,7 +179,9 @@ class Comparison {
     return true;
   }
 
-  bool expr_differ(const ExprPtr& a, const ExprPtr& b) { return differ("", a ? print(a) : "None", b ? print(b) : "None"); }
+  bool expr_differ(const ExprPtr& a, const ExprPtr& b) {
+    return differ("", a ? print(a) : "None", b ? print(b) : "None");
+  }
 
   bool expr(const ExprPtr& left, const ExprPtr& right) {
     const ExprPtr& a = bare(left);
@@ -172,19 +192,26 @@ class Comparison {
       case ExprKind::kInt:
         return (a->int_value == b->int_value && a->type->dtype == b->type->dtype) || expr_differ(a, b);
       case ExprKind::kFloat: {
-        const bool equal = a->float_value == b->float_value || (a->float_value != a->float_value && b->float_value != b->float_value);
+        const bool equal = a->float_value == b->float_value ||
+                           (a->float_value != a->float_value && b->float_value != b->float_value);
         return (equal && a->type->dtype == b->type->dtype) || expr_differ(a, b);
       }
-      case ExprKind::kNone: return true;
-      case ExprKind::kString: return a->text == b->text || expr_differ(a, b);
-      case ExprKind::kVar: return same_var(a->var, b->var) || expr_differ(a, b);
-      case ExprKind::kDType: return a->int_value == b->int_value || expr_differ(a, b);
+      case ExprKind::kNone:
+        return true;
+      case ExprKind::kString:
+        return a->text == b->text || expr_differ(a, b);
+      case ExprKind::kVar:
+        return same_var(a->var, b->var) || expr_differ(a, b);
+      case ExprKind::kDType:
+        return a->int_value == b->int_value || expr_differ(a, b);
       case ExprKind::kItem:
         return (a->int_value == b->int_value || expr_differ(a, b)) && expr(a->args[0], b->args[0]);
-      case ExprKind::kTuple: return exprs("items", a->args, b->args);
+      case ExprKind::kTuple:
+        return exprs("items", a->args, b->args);
       case ExprKind::kOp: {
         // What a checked conversion calls its value depends on where it stands.
-        const bool checked = is_checked_conversion(a) && is_checked_conversion(b) && a->type->dtype == b->type->dtype;
+        const bool checked =
+            is_checked_conversion(a) && is_checked_conversion(b) && a->type->dtype == b->type->dtype;
         if (a->op != b->op || !(checked || attrs(a->attrs, b->attrs))) return expr_differ(a, b);
         Step step(*this, op_row(a->op).name);
         // Trailing operands that are absent may be left out.
@@ -196,7 +223,8 @@ class Comparison {
         }
         return true;
       }
-      case ExprKind::kCall: return call(*a, *b);
+      case ExprKind::kCall:
+        return call(*a, *b);
     }
     return false;
   }
@@ -216,8 +244,8 @@ class Comparison {
     const auto it = callees_.find(a.callee.get());
     const bool same = it != callees_.end() ? it->second == b.callee.get() : a.callee->name == b.callee->name;
     if (!same) return differ("callee", a.callee->name, b.callee->name);
-    if (a.submit != b.submit || a.spmd != b.spmd || a.sync_start != b.sync_start || a.has_deps != b.has_deps ||
-        a.allow_early_resolve != b.allow_early_resolve ||
+    if (a.submit != b.submit || a.spmd != b.spmd || a.sync_start != b.sync_start ||
+        a.has_deps != b.has_deps || a.allow_early_resolve != b.allow_early_resolve ||
         a.dumps.size() != b.dumps.size()) {
       return differ("form", "submit/spmd/sync_start/deps/allow_early_resolve", "other");
     }
@@ -231,8 +259,8 @@ class Comparison {
       }
       return out;
     };
-    return exprs("args", plain(x.args), plain(y.args)) && exprs("deps", a.deps, b.deps) && expr(a.core_num, b.core_num) &&
-           expr(a.device, b.device) && expr(a.predicate, b.predicate);
+    return exprs("args", plain(x.args), plain(y.args)) && exprs("deps", a.deps, b.deps) &&
+           expr(a.core_num, b.core_num) && expr(a.device, b.device) && expr(a.predicate, b.predicate);
   }
 
   static bool no_dep(const Expr& e, size_t i) {
@@ -292,12 +320,15 @@ class Comparison {
       return differ("carries", number(a.carries.size()), number(b.carries.size()));
     }
     if (a.kind == StmtKind::kFor) {
-      if (!bound("start", a.start, b.start, 0) || !bound("stop", a.stop, b.stop, 0) || !bound("step", a.step, b.step, 1)) return false;
+      if (!bound("start", a.start, b.start, 0) || !bound("stop", a.stop, b.stop, 0) ||
+          !bound("step", a.step, b.step, 1))
+        return false;
       if (!same_var(a.loop_var, b.loop_var)) return differ("loop_var", a.loop_var->name, b.loop_var->name);
     }
     for (size_t i = 0; i < a.carries.size(); ++i) {
       if (!expr(a.carries[i].init, b.carries[i].init)) return false;
-      if (!same_var(a.carries[i].var, b.carries[i].var)) return differ("carry", a.carries[i].var->name, b.carries[i].var->name);
+      if (!same_var(a.carries[i].var, b.carries[i].var))
+        return differ("carry", a.carries[i].var->name, b.carries[i].var->name);
     }
     if (a.kind == StmtKind::kWhile && !expr(a.value, b.value)) return false;
     return block(a.body, b.body);
@@ -306,15 +337,16 @@ class Comparison {
   bool scope(const ScopeInfo& a, const ScopeInfo& b) {
     if (a.kind != b.kind) return differ("scope", number(a.kind), number(b.kind));
     if (a.name_hint != b.name_hint) return differ("name_hint", a.name_hint, b.name_hint);
-    if (a.kind == ScopeKind::kHierarchy && a.level != b.level) return differ("level", number(a.level), number(b.level));
+    if (a.kind == ScopeKind::kHierarchy && a.level != b.level)
+      return differ("level", number(a.level), number(b.level));
     if (a.role != b.role || a.has_split != b.has_split || a.split != b.split || a.slot_num != b.slot_num ||
-        a.has_deps != b.has_deps || a.allow_early_resolve != b.allow_early_resolve || a.windowize != b.windowize ||
-        a.sync_start != b.sync_start || a.mode != b.mode) {
+        a.has_deps != b.has_deps || a.allow_early_resolve != b.allow_early_resolve ||
+        a.windowize != b.windowize || a.sync_start != b.sync_start || a.mode != b.mode) {
       return differ("scope", "its options", "its options");
     }
-    return exprs("deps", a.deps, b.deps) && vars("no_dep_args", a.no_dep_args, b.no_dep_args) && vars("dumps", a.dumps, b.dumps) &&
-           expr(a.core_num, b.core_num) && expr(a.predicate, b.predicate) &&
-           (same_var(a.task, b.task) || differ("task", "as", "as")) &&
+    return exprs("deps", a.deps, b.deps) && vars("no_dep_args", a.no_dep_args, b.no_dep_args) &&
+           vars("dumps", a.dumps, b.dumps) && expr(a.core_num, b.core_num) &&
+           expr(a.predicate, b.predicate) && (same_var(a.task, b.task) || differ("task", "as", "as")) &&
            (same_var(a.loop_var, b.loop_var) || differ("loop_var", "for", "for"));
   }
 

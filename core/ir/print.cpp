@@ -11,11 +11,11 @@ namespace pypto::ir {
 namespace printing {
 namespace {
 
-constexpr std::array kKeywords = {"False", "None",   "True",   "and",      "as",   "assert", "async", "await", "break",
-                                  "class", "continue", "def",  "del",      "elif", "else",   "except", "finally", "for",
-                                  "from",  "global", "if",     "import",   "in",   "is",     "lambda", "nonlocal", "not",
-                                  "or",    "pass",   "raise",  "return",   "try",  "while",  "with",  "yield",
-                                  "pl",    "pld",    "self",   "float",    "tuple"};
+constexpr std::array kKeywords = {
+    "False",    "None",   "True",  "and",  "as",     "assert",   "async",   "await", "break", "class",
+    "continue", "def",    "del",   "elif", "else",   "except",   "finally", "for",   "from",  "global",
+    "if",       "import", "in",    "is",   "lambda", "nonlocal", "not",     "or",    "pass",  "raise",
+    "return",   "try",    "while", "with", "yield",  "pl",       "pld",     "self",  "float", "tuple"};
 
 std::string identifier(const std::string& name) {
   std::string out;
@@ -67,7 +67,8 @@ const std::string& Names::of(const Var* v) {
   return names_[v] = name;
 }
 
-/// Parameters keep their names; every other variable gets one in order of appearance. Symbols are shared by name.
+/// Parameters keep their names; every other variable gets one in order of appearance. Symbols are shared by
+/// name.
 void Printer::name_variables(const Function& f) {
   names_ = Names();
   for (const auto& p : f.params) names_.of(p.get());
@@ -104,7 +105,9 @@ bool Printer::uses_pld(const Function& f) const {
   for (const auto& t : f.return_types) type_uses(t);
   const auto expr_uses = [&](const ExprPtr& e) {
     each_expr(e, [&](const Expr& x) {
-      if (x.kind == ExprKind::kOp && (op_row(x.op).forms & (kFormPld | kFormPldTensor | kFormPldTile | kFormPldSystem))) found = true;
+      if (x.kind == ExprKind::kOp &&
+          (op_row(x.op).forms & (kFormPld | kFormPldTensor | kFormPldTile | kFormPldSystem)))
+        found = true;
     });
   };
   each_stmt(f.body, [&](const Stmt& s) {
@@ -162,12 +165,14 @@ void Printer::signature(const Function& f, int indent, bool in_class) {
       return known;
     });
   });
-  if (!f.return_types.empty() && printable && !(f.return_types.size() == 1 && f.return_types[0]->kind == TypeKind::kNone)) {
+  if (!f.return_types.empty() && printable &&
+      !(f.return_types.size() == 1 && f.return_types[0]->kind == TypeKind::kNone)) {
     if (f.return_types.size() == 1) {
       head += " -> " + type(*f.return_types[0], false);
     } else {
       head += " -> tuple[";
-      for (size_t i = 0; i < f.return_types.size(); ++i) head += (i ? ", " : "") + type(*f.return_types[i], false);
+      for (size_t i = 0; i < f.return_types.size(); ++i)
+        head += (i ? ", " : "") + type(*f.return_types[i], false);
       head += "]";
     }
   }
@@ -208,7 +213,8 @@ std::string Printer::finish(std::string text) const {
       continue;
     }
     if (c == '"') quote = c;
-    const bool starts = i == 0 || !(std::isalnum(static_cast<unsigned char>(text[i - 1])) || text[i - 1] == '_' || text[i - 1] == '.');
+    const bool starts = i == 0 || !(std::isalnum(static_cast<unsigned char>(text[i - 1])) ||
+                                    text[i - 1] == '_' || text[i - 1] == '.');
     if (starts && text.compare(i, 3, "pl.") == 0) {
       out += options_.prefix + ".";
       i += 2;
@@ -259,7 +265,9 @@ std::string Printer::free_function(const Function& f) {
 
 }  // namespace printing
 
-std::string print(const Module& module, const PrintOptions& options) { return printing::Printer(options).module(module); }
+std::string print(const Module& module, const PrintOptions& options) {
+  return printing::Printer(options).module(module);
+}
 
 std::string print(const Function& function, const PrintOptions& options) {
   return printing::Printer(options).free_function(function);

@@ -10,32 +10,53 @@ namespace {
 
 const char* infix(OpId op) {
   switch (op) {
-    case OpId::k_scalar_add: return " + ";
-    case OpId::k_scalar_sub: return " - ";
-    case OpId::k_scalar_mul: return " * ";
-    case OpId::k_scalar_truediv: return " / ";
-    case OpId::k_scalar_floordiv: return " // ";
-    case OpId::k_scalar_mod: return " % ";
-    case OpId::k_scalar_lshift: return " << ";
-    case OpId::k_scalar_rshift: return " >> ";
-    case OpId::k_scalar_eq: return " == ";
-    case OpId::k_scalar_ne: return " != ";
-    case OpId::k_scalar_lt: return " < ";
-    case OpId::k_scalar_le: return " <= ";
-    case OpId::k_scalar_gt: return " > ";
-    case OpId::k_scalar_ge: return " >= ";
-    case OpId::k_scalar_and: return " and ";
-    case OpId::k_scalar_or: return " or ";
-    default: return nullptr;
+    case OpId::k_scalar_add:
+      return " + ";
+    case OpId::k_scalar_sub:
+      return " - ";
+    case OpId::k_scalar_mul:
+      return " * ";
+    case OpId::k_scalar_truediv:
+      return " / ";
+    case OpId::k_scalar_floordiv:
+      return " // ";
+    case OpId::k_scalar_mod:
+      return " % ";
+    case OpId::k_scalar_lshift:
+      return " << ";
+    case OpId::k_scalar_rshift:
+      return " >> ";
+    case OpId::k_scalar_eq:
+      return " == ";
+    case OpId::k_scalar_ne:
+      return " != ";
+    case OpId::k_scalar_lt:
+      return " < ";
+    case OpId::k_scalar_le:
+      return " <= ";
+    case OpId::k_scalar_gt:
+      return " > ";
+    case OpId::k_scalar_ge:
+      return " >= ";
+    case OpId::k_scalar_and:
+      return " and ";
+    case OpId::k_scalar_or:
+      return " or ";
+    default:
+      return nullptr;
   }
 }
 
 const char* prefix(OpId op) {
   switch (op) {
-    case OpId::k_scalar_neg: return "-";
-    case OpId::k_scalar_invert: return "~";
-    case OpId::k_scalar_not: return "not ";
-    default: return nullptr;
+    case OpId::k_scalar_neg:
+      return "-";
+    case OpId::k_scalar_invert:
+      return "~";
+    case OpId::k_scalar_not:
+      return "not ";
+    default:
+      return nullptr;
   }
 }
 
@@ -44,10 +65,11 @@ struct FormName {
   const char* text;
 };
 constexpr FormName kForms[] = {
-    {kFormPldTensor, "pld.tensor."}, {kFormPldTile, "pld.tile."}, {kFormPldSystem, "pld.system."},
-    {kFormFlat, "pl."},              {kFormTile, "pl.tile."},     {kFormTensor, "pl.tensor."},
-    {kFormSystem, "pl.system."},     {kFormArray, "pl.array."},   {kFormPrefetch, "pl.prefetch."},
-    {kFormPld, "pld."},
+    {kFormPldTensor, "pld.tensor."}, {kFormPldTile, "pld.tile."},
+    {kFormPldSystem, "pld.system."}, {kFormFlat, "pl."},
+    {kFormTile, "pl.tile."},         {kFormTensor, "pl.tensor."},
+    {kFormSystem, "pl.system."},     {kFormArray, "pl.array."},
+    {kFormPrefetch, "pl.prefetch."}, {kFormPld, "pld."},
 };
 
 /// Position in `form`'s parameters of the flat parameter `i`, -1 when the form does not have it.
@@ -80,19 +102,24 @@ bool is_default(const AttrValue& v, AttrKind kind, const std::string& text) {
   if (const auto* d = std::get_if<double>(&v)) return text == float_text(*d);
   if (const auto* i = std::get_if<int64_t>(&v)) {
     switch (kind) {
-      case AttrKind::kBool: return text == (*i ? "True" : "False");
+      case AttrKind::kBool:
+        return text == (*i ? "True" : "False");
       case AttrKind::kDType: {
         const auto dtype = dtype_from_code(static_cast<int>(*i));
         return dtype && text == dtype_info(*dtype).member;
       }
       case AttrKind::kTensorLayout:
         return text == std::string("TensorLayout.") + tensor_layout_member(static_cast<TensorLayout>(*i));
-      case AttrKind::kAtomicType: return *i == 0 && text == "AtomicType.None_";
-      case AttrKind::kReduceOp: return *i == 0 && text == "ReduceOp.Sum";
-      case AttrKind::kPadValue: return text == std::string("PadValue.") + pad_member(static_cast<PadValue>(*i));
+      case AttrKind::kAtomicType:
+        return *i == 0 && text == "AtomicType.None_";
+      case AttrKind::kReduceOp:
+        return *i == 0 && text == "ReduceOp.Sum";
+      case AttrKind::kPadValue:
+        return text == std::string("PadValue.") + pad_member(static_cast<PadValue>(*i));
       case AttrKind::kMemorySpace:
         return text == std::string("MemorySpace.") + space_member(static_cast<MemorySpace>(*i));
-      default: return text == std::to_string(*i);
+      default:
+        return text == std::to_string(*i);
     }
   }
   return false;
@@ -104,11 +131,21 @@ std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
       default:
         if (static_cast<unsigned char>(c) < 0x20) {
           char hex[8];
@@ -138,7 +175,8 @@ std::string float_text(double value) {
 std::string Printer::int_literal(const Expr& e, bool in_arithmetic) {
   const DType d = e.type ? e.type->dtype : DType::kIndex;
   if (d == DType::kBool) return e.int_value ? "True" : "False";
-  std::string text = d == DType::kUInt64 ? std::to_string(static_cast<uint64_t>(e.int_value)) : std::to_string(e.int_value);
+  std::string text =
+      d == DType::kUInt64 ? std::to_string(static_cast<uint64_t>(e.int_value)) : std::to_string(e.int_value);
   // A bare literal is an INDEX constant (02 O-119).
   if (d != DType::kIndex || (lowered && in_arithmetic)) return "pl.const(" + text + ", " + dtype(d) + ")";
   return in_arithmetic && e.int_value < 0 ? "(" + text + ")" : text;
@@ -147,46 +185,54 @@ std::string Printer::int_literal(const Expr& e, bool in_arithmetic) {
 std::string Printer::list(const ExprPtr& e) {
   if (e->kind != ExprKind::kTuple) return expr(e);
   std::string out = "[";
-  for (size_t i = 0; i < e->args.size(); ++i) out += (i ? ", " : "") + (e->args[i] ? list(e->args[i]) : "None");
+  for (size_t i = 0; i < e->args.size(); ++i)
+    out += (i ? ", " : "") + (e->args[i] ? list(e->args[i]) : "None");
   return out + "]";
 }
 
 std::string Printer::operand(const ExprPtr& e) {
   if (e->kind == ExprKind::kInt) return int_literal(*e, true);
   if (e->kind == ExprKind::kOp && (infix(e->op) || prefix(e->op))) return "(" + expr(e) + ")";
-  if (e->kind == ExprKind::kFloat && (e->float_value < 0 || std::isinf(e->float_value))) return "(" + expr(e) + ")";
+  if (e->kind == ExprKind::kFloat && (e->float_value < 0 || std::isinf(e->float_value)))
+    return "(" + expr(e) + ")";
   return expr(e);
 }
 
-/// What was written where a conversion with a range check stands: its place converts again when it is read (01 L-18).
-const ExprPtr& Printer::written(const ExprPtr& e) {
-  return is_checked_conversion(e) ? e->args[0] : e;
-}
+/// What was written where a conversion with a range check stands: its place converts again when it is read
+/// (01 L-18).
+const ExprPtr& Printer::written(const ExprPtr& e) { return is_checked_conversion(e) ? e->args[0] : e; }
 
 std::string Printer::expr(const ExprPtr& e) {
   if (!e) return "None";
   switch (e->kind) {
-    case ExprKind::kInt: return int_literal(*e, false);
+    case ExprKind::kInt:
+      return int_literal(*e, false);
     case ExprKind::kFloat: {
       const DType d = e->type ? e->type->dtype : DType::kFp32;
       const std::string text = float_text(e->float_value);
       return d == DType::kFp32 ? text : "pl.const(" + text + ", " + dtype(d) + ")";
     }
-    case ExprKind::kNone: return "None";
-    case ExprKind::kString: return quoted(e->text);
-    case ExprKind::kVar: return names_.of(e->var.get());
+    case ExprKind::kNone:
+      return "None";
+    case ExprKind::kString:
+      return quoted(e->text);
+    case ExprKind::kVar:
+      return names_.of(e->var.get());
     case ExprKind::kTuple: {
       std::string out = "(";
       for (size_t i = 0; i < e->args.size(); ++i) out += (i ? ", " : "") + expr(e->args[i]);
       return out + (e->args.size() == 1 ? ",)" : ")");
     }
-    case ExprKind::kItem: return expr(e->args[0]) + "[" + std::to_string(e->int_value) + "]";
+    case ExprKind::kItem:
+      return expr(e->args[0]) + "[" + std::to_string(e->int_value) + "]";
     case ExprKind::kDType: {
       const auto d = dtype_from_code(static_cast<int>(e->int_value));
       return d ? dtype(*d) : "None";
     }
-    case ExprKind::kCall: return call(*e);
-    case ExprKind::kOp: return op(*e);
+    case ExprKind::kCall:
+      return call(*e);
+    case ExprKind::kOp:
+      return op(*e);
   }
   return "None";
 }
@@ -215,19 +261,28 @@ std::string Printer::attr(AttrKey key, const AttrValue& value) {
   }
   const int64_t i = std::get<int64_t>(value);
   switch (attr_kind(key)) {
-    case AttrKind::kBool: return i ? "True" : "False";
+    case AttrKind::kBool:
+      return i ? "True" : "False";
     case AttrKind::kDType: {
       const auto d = dtype_from_code(static_cast<int>(i));
       return d && *d != DType::kNone ? dtype(*d) : "None";
     }
-    case AttrKind::kMemorySpace: return std::string("pl.Mem.") + space_member(static_cast<MemorySpace>(i));
-    case AttrKind::kTensorLayout: return std::string("pl.TensorLayout.") + tensor_layout_member(static_cast<TensorLayout>(i));
-    case AttrKind::kTileLayout: return std::string("pl.TileLayout.") + tile_layout_member(static_cast<TileLayout>(i));
-    case AttrKind::kPadValue: return std::string("pl.PadValue.") + pad_member(static_cast<PadValue>(i));
-    case AttrKind::kAtomicType: return i ? "pl.AtomicType.Add" : "pl.AtomicType.None_";
-    case AttrKind::kPipeType: return std::string("pl.PipeType.") + pipe_member(static_cast<PipeType>(i));
-    case AttrKind::kFloat: return float_text(static_cast<double>(i));
-    default: return std::to_string(i);  // 03 section 2.2: the distributed enums print as integers
+    case AttrKind::kMemorySpace:
+      return std::string("pl.Mem.") + space_member(static_cast<MemorySpace>(i));
+    case AttrKind::kTensorLayout:
+      return std::string("pl.TensorLayout.") + tensor_layout_member(static_cast<TensorLayout>(i));
+    case AttrKind::kTileLayout:
+      return std::string("pl.TileLayout.") + tile_layout_member(static_cast<TileLayout>(i));
+    case AttrKind::kPadValue:
+      return std::string("pl.PadValue.") + pad_member(static_cast<PadValue>(i));
+    case AttrKind::kAtomicType:
+      return i ? "pl.AtomicType.Add" : "pl.AtomicType.None_";
+    case AttrKind::kPipeType:
+      return std::string("pl.PipeType.") + pipe_member(static_cast<PipeType>(i));
+    case AttrKind::kFloat:
+      return float_text(static_cast<double>(i));
+    default:
+      return std::to_string(i);  // 03 section 2.2: the distributed enums print as integers
   }
 }
 
@@ -238,8 +293,8 @@ std::string Printer::op_call(const Expr& e) {
     const AttrKey key = attr_from_name(flat[i].name);
     const AttrValue* v = key == AttrKey::kCount ? nullptr : e.attrs.find(key);
     if (!v) return nullptr;
-    if (const auto* s = std::get_if<int64_t>(v); s && attr_kind(key) == AttrKind::kDType &&
-                                                 !dtype_from_code(static_cast<int>(*s))) {
+    if (const auto* s = std::get_if<int64_t>(v);
+        s && attr_kind(key) == AttrKind::kDType && !dtype_from_code(static_cast<int>(*s))) {
       return nullptr;
     }
     return v;
@@ -257,7 +312,8 @@ std::string Printer::op_call(const Expr& e) {
       const int at = form_position(flat, params, i);
       if (at >= 0) {
         filled[static_cast<size_t>(at)] = true;
-      } else if (!(held(i) && flat[i].has_default && is_default(*held(i), attr_kind(attr_from_name(flat[i].name)), flat[i].default_text))) {
+      } else if (!(held(i) && flat[i].has_default &&
+                   is_default(*held(i), attr_kind(attr_from_name(flat[i].name)), flat[i].default_text))) {
         return false;
       }
     }
@@ -287,7 +343,8 @@ std::string Printer::op_call(const Expr& e) {
       text = arg->kind == ExprKind::kTuple ? list(arg) : expr(written(arg));
     } else if (v) {
       const AttrKey key = attr_from_name(flat[i].name);
-      if (e.op == OpId::k_alloc_window_buffer && key == AttrKey::k_name) continue;  // it is the variable's name
+      if (e.op == OpId::k_alloc_window_buffer && key == AttrKey::k_name)
+        continue;  // it is the variable's name
       if (p.has_default && is_default(*v, attr_kind(key), p.default_text)) {
         positional = false;
         continue;
@@ -333,7 +390,8 @@ std::string Printer::predicate(const ExprPtr& e) {
     }
     return x->kind == ExprKind::kInt ? std::to_string(x->int_value) : expr(x);
   };
-  if (e->kind == ExprKind::kOp && infix(e->op)) return "predicate=(" + side(e->args[0]) + infix(e->op) + side(e->args[1]) + ")";
+  if (e->kind == ExprKind::kOp && infix(e->op))
+    return "predicate=(" + side(e->args[0]) + infix(e->op) + side(e->args[1]) + ")";
   return "predicate=" + expr(e);
 }
 

@@ -28,7 +28,8 @@ const char* pipe_member(PipeType pipe);
 std::string quoted(const std::string& text);
 std::string float_text(double value);
 
-/// The name each variable of a function is printed with: its own, or with a suffix where two variables share one.
+/// The name each variable of a function is printed with: its own, or with a suffix where two variables share
+/// one.
 class Names {
  public:
   void reserve(const std::string& name) { taken_.insert(name); }

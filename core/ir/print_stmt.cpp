@@ -136,7 +136,8 @@ std::string Printer::scope_header(const ScopeInfo& s) {
     case ScopeKind::kManual:
       return "with pl.manual_scope():";
     case ScopeKind::kSplitAiv:
-      return "for " + names_.of(s.loop_var.get()) + " in pl.split_aiv(2, mode=pl.SplitMode." + split_member(s.mode) + "):";
+      return "for " + names_.of(s.loop_var.get()) + " in pl.split_aiv(2, mode=pl.SplitMode." +
+             split_member(s.mode) + "):";
   }
   head += joined(parts) + ")";
   if (s.task) head += " as " + names_.of(s.task.get());

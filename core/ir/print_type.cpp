@@ -5,97 +5,146 @@ namespace pypto::ir::printing {
 
 const char* level_member(Level level) {
   switch (level) {
-    case Level::kAIV: return "AIV";
-    case Level::kAIC: return "AIC";
-    case Level::kCoreGroup: return "CORE_GROUP";
-    case Level::kChipDie: return "CHIP_DIE";
-    case Level::kChip: return "CHIP";
-    case Level::kHost: return "HOST";
-    case Level::kCluster0: return "CLUSTER_0";
-    case Level::kCluster1: return "CLUSTER_1";
-    case Level::kCluster2: return "CLUSTER_2";
-    case Level::kGlobal: return "GLOBAL";
-    case Level::kNone: break;
+    case Level::kAIV:
+      return "AIV";
+    case Level::kAIC:
+      return "AIC";
+    case Level::kCoreGroup:
+      return "CORE_GROUP";
+    case Level::kChipDie:
+      return "CHIP_DIE";
+    case Level::kChip:
+      return "CHIP";
+    case Level::kHost:
+      return "HOST";
+    case Level::kCluster0:
+      return "CLUSTER_0";
+    case Level::kCluster1:
+      return "CLUSTER_1";
+    case Level::kCluster2:
+      return "CLUSTER_2";
+    case Level::kGlobal:
+      return "GLOBAL";
+    case Level::kNone:
+      break;
   }
   return "";
 }
 
 const char* function_type_member(FunctionType type) {
   switch (type) {
-    case FunctionType::kOpaque: return "Opaque";
-    case FunctionType::kOrchestration: return "Orchestration";
-    case FunctionType::kInCore: return "InCore";
-    case FunctionType::kAIC: return "AIC";
-    case FunctionType::kAIV: return "AIV";
-    case FunctionType::kGroup: return "Group";
-    case FunctionType::kSpmd: return "Spmd";
-    case FunctionType::kInline: return "Inline";
-    case FunctionType::kGraph: return "Graph";
+    case FunctionType::kOpaque:
+      return "Opaque";
+    case FunctionType::kOrchestration:
+      return "Orchestration";
+    case FunctionType::kInCore:
+      return "InCore";
+    case FunctionType::kAIC:
+      return "AIC";
+    case FunctionType::kAIV:
+      return "AIV";
+    case FunctionType::kGroup:
+      return "Group";
+    case FunctionType::kSpmd:
+      return "Spmd";
+    case FunctionType::kInline:
+      return "Inline";
+    case FunctionType::kGraph:
+      return "Graph";
   }
   return "";
 }
 
 const char* role_member(Role role) {
   switch (role) {
-    case Role::kOrchestrator: return "Orchestrator";
-    case Role::kSubWorker: return "SubWorker";
-    case Role::kNone: break;
+    case Role::kOrchestrator:
+      return "Orchestrator";
+    case Role::kSubWorker:
+      return "SubWorker";
+    case Role::kNone:
+      break;
   }
   return "";
 }
 
 const char* split_member(SplitMode mode) {
   switch (mode) {
-    case SplitMode::kNone: return "NONE";
-    case SplitMode::kUpDown: return "UP_DOWN";
-    case SplitMode::kLeftRight: return "LEFT_RIGHT";
+    case SplitMode::kNone:
+      return "NONE";
+    case SplitMode::kUpDown:
+      return "UP_DOWN";
+    case SplitMode::kLeftRight:
+      return "LEFT_RIGHT";
   }
   return "";
 }
 
 const char* space_member(MemorySpace space) {
   switch (space) {
-    case MemorySpace::kDDR: return "DDR";
-    case MemorySpace::kVec: return "Vec";
-    case MemorySpace::kMat: return "Mat";
-    case MemorySpace::kLeft: return "Left";
-    case MemorySpace::kRight: return "Right";
-    case MemorySpace::kAcc: return "Acc";
-    case MemorySpace::kBias: return "Bias";
-    case MemorySpace::kScalarLocal: return "ScalarLocal";
-    case MemorySpace::kLeftScale: return "LeftScale";
-    case MemorySpace::kRightScale: return "RightScale";
-    case MemorySpace::kUnset: break;
+    case MemorySpace::kDDR:
+      return "DDR";
+    case MemorySpace::kVec:
+      return "Vec";
+    case MemorySpace::kMat:
+      return "Mat";
+    case MemorySpace::kLeft:
+      return "Left";
+    case MemorySpace::kRight:
+      return "Right";
+    case MemorySpace::kAcc:
+      return "Acc";
+    case MemorySpace::kBias:
+      return "Bias";
+    case MemorySpace::kScalarLocal:
+      return "ScalarLocal";
+    case MemorySpace::kLeftScale:
+      return "LeftScale";
+    case MemorySpace::kRightScale:
+      return "RightScale";
+    case MemorySpace::kUnset:
+      break;
   }
   return "";
 }
 
 const char* tensor_layout_member(TensorLayout layout) {
   switch (layout) {
-    case TensorLayout::kND: return "ND";
-    case TensorLayout::kDN: return "DN";
-    case TensorLayout::kNZ: return "NZ";
-    case TensorLayout::kMxAZZ: return "MX_A_ZZ";
-    case TensorLayout::kMxBNN: return "MX_B_NN";
+    case TensorLayout::kND:
+      return "ND";
+    case TensorLayout::kDN:
+      return "DN";
+    case TensorLayout::kNZ:
+      return "NZ";
+    case TensorLayout::kMxAZZ:
+      return "MX_A_ZZ";
+    case TensorLayout::kMxBNN:
+      return "MX_B_NN";
   }
   return "";
 }
 
 const char* tile_layout_member(TileLayout layout) {
   switch (layout) {
-    case TileLayout::kNoneBox: return "none_box";
-    case TileLayout::kRowMajor: return "row_major";
-    case TileLayout::kColMajor: return "col_major";
+    case TileLayout::kNoneBox:
+      return "none_box";
+    case TileLayout::kRowMajor:
+      return "row_major";
+    case TileLayout::kColMajor:
+      return "col_major";
   }
   return "";
 }
 
 const char* pad_member(PadValue pad) {
   switch (pad) {
-    case PadValue::kNull: return "null";
-    case PadValue::kZero: return "zero";
-    case PadValue::kMax: return "max";
-    case PadValue::kMin: return "min";
+    case PadValue::kNull:
+      return "null";
+    case PadValue::kZero:
+      return "zero";
+    case PadValue::kMax:
+      return "max";
+    case PadValue::kMin:
+      return "min";
   }
   return "";
 }
@@ -143,7 +192,8 @@ std::string Printer::tile_view(const TileView& v) {
 
 std::string Printer::memref(const MemRef& m) {
   if (m.offset >= 0) {
-    return "pl.MemRef(" + quoted(m.name) + ", " + std::to_string(m.offset) + ", " + std::to_string(m.size) + ")";
+    return "pl.MemRef(" + quoted(m.name) + ", " + std::to_string(m.offset) + ", " + std::to_string(m.size) +
+           ")";
   }
   std::string out = "pl.MemRef(" + (m.name.empty() ? std::string() : quoted(m.name));
   if (m.slots > 1) out += (m.name.empty() ? "slots=" : ", slots=") + std::to_string(m.slots);
@@ -154,8 +204,10 @@ std::string Printer::memref(const MemRef& m) {
 
 std::string Printer::type(const Type& t, bool full) {
   switch (t.kind) {
-    case TypeKind::kNone: return "None";
-    case TypeKind::kScalar: return "pl.Scalar[" + dtype(t.dtype) + "]";
+    case TypeKind::kNone:
+      return "None";
+    case TypeKind::kScalar:
+      return "pl.Scalar[" + dtype(t.dtype) + "]";
     case TypeKind::kTensor: {
       std::string out = t.is_window() ? "pld.DistributedTensor[" : "pl.Tensor[";
       out += dims(t.shape) + ", " + dtype(t.dtype);
@@ -185,12 +237,18 @@ std::string Printer::type(const Type& t, bool full) {
       for (size_t i = 0; i < t.elements.size(); ++i) out += (i ? ", " : "") + type(*t.elements[i], full);
       return out + "]";
     }
-    case TypeKind::kPtr: return "pl.Ptr";
-    case TypeKind::kCommCtx: return "pld.CommCtx";
-    case TypeKind::kPrefetchContext: return "pl.PrefetchAsyncContext";
-    case TypeKind::kAsyncEvent: return "pl.AsyncEvent";
-    case TypeKind::kAsyncSession: return "pl.AsyncSession";
-    case TypeKind::kString: return "str";
+    case TypeKind::kPtr:
+      return "pl.Ptr";
+    case TypeKind::kCommCtx:
+      return "pld.CommCtx";
+    case TypeKind::kPrefetchContext:
+      return "pl.PrefetchAsyncContext";
+    case TypeKind::kAsyncEvent:
+      return "pl.AsyncEvent";
+    case TypeKind::kAsyncSession:
+      return "pl.AsyncSession";
+    case TypeKind::kString:
+      return "str";
   }
   return "None";
 }

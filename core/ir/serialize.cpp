@@ -8,9 +8,9 @@
 
 #include "core/ir/print.h"
 
-/// The binary form (04 SER-9): a header with version, length and checksum, then one stream in which every shared object
-/// is written where it is met first and referred to by number afterwards. One description of each record serves both
-/// directions, so that they cannot disagree.
+/// The binary form (04 SER-9): a header with version, length and checksum, then one stream in which every
+/// shared object is written where it is met first and referred to by number afterwards. One description of
+/// each record serves both directions, so that they cannot disagree.
 namespace pypto::ir {
 namespace {
 
@@ -19,7 +19,8 @@ constexpr uint32_t kVersion = 1;
 constexpr int kMaxDepth = 4000;
 
 [[noreturn]] void damaged(const std::string& why) {
-  fail(ErrorClass::kValueError, "The bytes are no saved program: " + why, {}, "save the program again with this version");
+  fail(ErrorClass::kValueError, "The bytes are no saved program: " + why, {},
+       "save the program again with this version");
 }
 
 uint64_t checksum(std::string_view bytes) {
@@ -29,7 +30,8 @@ uint64_t checksum(std::string_view bytes) {
 }
 
 /// Objects that several places share, by type.
-using Shared = std::tuple<SourceFile, Type, Storage, TensorView, TileView, MemRef, Expr, CallInfo, Var, Stmt, ScopeInfo, Function>;
+using Shared = std::tuple<SourceFile, Type, Storage, TensorView, TileView, MemRef, Expr, CallInfo, Var, Stmt,
+                          ScopeInfo, Function>;
 
 template <class Tuple>
 struct WriteTables;
@@ -170,7 +172,8 @@ void io(A& a, DType& v) {
   uint64_t code = static_cast<uint8_t>(v);
   a.varint(code);
   if constexpr (A::kReading) {
-    if (code != 0xff && (code > 0xff || !dtype_from_code(static_cast<int>(code)))) damaged("an unknown dtype");
+    if (code != 0xff && (code > 0xff || !dtype_from_code(static_cast<int>(code))))
+      damaged("an unknown dtype");
     v = static_cast<DType>(code);
   }
 }
@@ -180,7 +183,8 @@ void io_enum(A& a, E& v, E last, E first = static_cast<E>(0)) {
   auto wide = static_cast<int64_t>(v);
   io(a, wide);
   if constexpr (A::kReading) {
-    if (wide < static_cast<int64_t>(first) || wide > static_cast<int64_t>(last)) damaged("an unknown enumerator");
+    if (wide < static_cast<int64_t>(first) || wide > static_cast<int64_t>(last))
+      damaged("an unknown enumerator");
     v = static_cast<E>(wide);
   }
 }
@@ -189,28 +193,54 @@ template <class A, class T>
 void io_ref(A& a, std::shared_ptr<T>& p);
 
 // Records, declared before the containers that hold them.
-template <class A> void io(A& a, SourceFile& v);
-template <class A> void io(A& a, Span& v);
-template <class A> void io(A& a, Dim& v);
-template <class A> void io(A& a, Storage& v);
-template <class A> void io(A& a, TensorView& v);
-template <class A> void io(A& a, TileView& v);
-template <class A> void io(A& a, MemRef& v);
-template <class A> void io(A& a, Type& v);
-template <class A> void io(A& a, AttrMap& v);
-template <class A> void io(A& a, CallInfo& v);
-template <class A> void io(A& a, Expr& v);
-template <class A> void io(A& a, Var& v);
-template <class A> void io(A& a, Carry& v);
-template <class A> void io(A& a, ScopeInfo& v);
-template <class A> void io(A& a, Stmt& v);
-template <class A> void io(A& a, FunctionAttr& v);
-template <class A> void io(A& a, Function& v);
-template <class A> void io(A& a, BakedScalar& v);
-template <class A> void io(A& a, DiagnosticNote& v);
-template <class A> void io(A& a, Diagnostic& v);
-template <class A> void io(A& a, ParamDirection& v) { io_enum(a, v, ParamDirection::kInOut); }
-template <class A> void io(A& a, TileLayout& v) { io_enum(a, v, TileLayout::kColMajor); }
+template <class A>
+void io(A& a, SourceFile& v);
+template <class A>
+void io(A& a, Span& v);
+template <class A>
+void io(A& a, Dim& v);
+template <class A>
+void io(A& a, Storage& v);
+template <class A>
+void io(A& a, TensorView& v);
+template <class A>
+void io(A& a, TileView& v);
+template <class A>
+void io(A& a, MemRef& v);
+template <class A>
+void io(A& a, Type& v);
+template <class A>
+void io(A& a, AttrMap& v);
+template <class A>
+void io(A& a, CallInfo& v);
+template <class A>
+void io(A& a, Expr& v);
+template <class A>
+void io(A& a, Var& v);
+template <class A>
+void io(A& a, Carry& v);
+template <class A>
+void io(A& a, ScopeInfo& v);
+template <class A>
+void io(A& a, Stmt& v);
+template <class A>
+void io(A& a, FunctionAttr& v);
+template <class A>
+void io(A& a, Function& v);
+template <class A>
+void io(A& a, BakedScalar& v);
+template <class A>
+void io(A& a, DiagnosticNote& v);
+template <class A>
+void io(A& a, Diagnostic& v);
+template <class A>
+void io(A& a, ParamDirection& v) {
+  io_enum(a, v, ParamDirection::kInOut);
+}
+template <class A>
+void io(A& a, TileLayout& v) {
+  io_enum(a, v, TileLayout::kColMajor);
+}
 
 template <class A, class T>
 void io(A& a, std::shared_ptr<T>& p) {
@@ -384,11 +414,16 @@ void io(A& a, AttrMap& v) {
     uint64_t alternative = value.index();
     a.varint(alternative);
     if constexpr (A::kReading) {
-      if (alternative == 0) value = int64_t{0};
-      else if (alternative == 1) value = 0.0;
-      else if (alternative == 2) value = std::string();
-      else if (alternative == 3) value = std::vector<int64_t>();
-      else damaged("an attribute of an unknown kind");
+      if (alternative == 0)
+        value = int64_t{0};
+      else if (alternative == 1)
+        value = 0.0;
+      else if (alternative == 2)
+        value = std::string();
+      else if (alternative == 3)
+        value = std::vector<int64_t>();
+      else
+        damaged("an attribute of an unknown kind");
     }
     std::visit([&](auto& x) { io(a, x); }, value);
     if constexpr (A::kReading) v.set(key, std::move(value));
@@ -497,7 +532,8 @@ void io(A& a, Stmt& v) {
   io(a, v.scope);
   io(a, v.text);
   if constexpr (A::kReading) {
-    const bool needs_value = v.kind == StmtKind::kAssign || v.kind == StmtKind::kEval || v.kind == StmtKind::kIf;
+    const bool needs_value =
+        v.kind == StmtKind::kAssign || v.kind == StmtKind::kEval || v.kind == StmtKind::kIf;
     if ((needs_value && !v.value) || (v.kind == StmtKind::kScope && !v.scope) ||
         (v.kind == StmtKind::kFor && (!v.loop_var || !v.stop))) {
       damaged("an incomplete statement");
@@ -594,7 +630,8 @@ void put(std::string& out, uint64_t v) {
 
 uint64_t take(std::string_view bytes, size_t at) {
   uint64_t v = 0;
-  for (int i = 0; i < 8; ++i) v |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[at + static_cast<size_t>(i)])) << (8 * i);
+  for (int i = 0; i < 8; ++i)
+    v |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[at + static_cast<size_t>(i)])) << (8 * i);
   return v;
 }
 
@@ -608,12 +645,15 @@ std::string wrap(char kind, const std::string& payload) {
 
 std::string_view unwrap(char kind, std::string_view bytes) {
   constexpr size_t kHeader = sizeof kMagic + 24;
-  if (bytes.size() < kHeader || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0) damaged("the header is missing");
+  if (bytes.size() < kHeader || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
+    damaged("the header is missing");
   const uint64_t word = take(bytes, sizeof kMagic);
   if (static_cast<uint32_t>(word) != kVersion) {
-    damaged("version " + std::to_string(static_cast<uint32_t>(word)) + ", expected " + std::to_string(kVersion));
+    damaged("version " + std::to_string(static_cast<uint32_t>(word)) + ", expected " +
+            std::to_string(kVersion));
   }
-  if (word >> 32 != static_cast<unsigned char>(kind)) damaged(kind == 'P' ? "they hold a function" : "they hold a program");
+  if (word >> 32 != static_cast<unsigned char>(kind))
+    damaged(kind == 'P' ? "they hold a function" : "they hold a program");
   const std::string_view payload = bytes.substr(kHeader);
   if (take(bytes, sizeof kMagic + 8) != payload.size()) damaged("the length is wrong");
   if (take(bytes, sizeof kMagic + 16) != checksum(payload)) damaged("the checksum is wrong");

@@ -19,7 +19,8 @@ class Verifier {
     f_ = &f;
     assigned_.clear();
     for (size_t i = 0; i < f.vars.size(); ++i) {
-      if (!f.vars[i] || f.vars[i]->id != static_cast<int>(i)) report({}, "variable " + std::to_string(i) + " has another id");
+      if (!f.vars[i] || f.vars[i]->id != static_cast<int>(i))
+        report({}, "variable " + std::to_string(i) + " has another id");
     }
     if (f.directions.size() != f.params.size()) report(f.span, "directions and parameters differ in number");
     for (const auto& p : f.params) define(p, f.span);
@@ -46,7 +47,8 @@ class Verifier {
   void known(const VarPtr& v, const Span& span) {
     if (!v) return report(span, "a variable is missing");
     const auto i = static_cast<size_t>(v->id);
-    if (v->id < 0 || i >= f_->vars.size() || f_->vars[i] != v) report(span, "variable '" + v->name + "' is not the function's");
+    if (v->id < 0 || i >= f_->vars.size() || f_->vars[i] != v)
+      report(span, "variable '" + v->name + "' is not the function's");
     if (!v->type) report(span, "variable '" + v->name + "' has no type");
   }
 
@@ -73,16 +75,18 @@ class Verifier {
     switch (e->kind) {
       case ExprKind::kVar:
         known(e->var, span);
-        if (e->var && !assigned_.count(e->var.get())) report(span, "variable '" + e->var->name + "' is read but never assigned");
+        if (e->var && !assigned_.count(e->var.get()))
+          report(span, "variable '" + e->var->name + "' is read but never assigned");
         break;
       case ExprKind::kOp: {
         const auto& row = op_row(e->op);
-        if (e->args.size() > op_params(row, kFormFlat).size()) report(span, std::string("'") + row.name + "' has too many operands");
+        if (e->args.size() > op_params(row, kFormFlat).size())
+          report(span, std::string("'") + row.name + "' has too many operands");
         break;
       }
       case ExprKind::kItem:
-        if (e->args.size() != 1 || !e->args[0] || e->args[0]->type->kind != TypeKind::kTuple || e->int_value < 0 ||
-            e->int_value >= static_cast<int64_t>(e->args[0]->type->elements.size())) {
+        if (e->args.size() != 1 || !e->args[0] || e->args[0]->type->kind != TypeKind::kTuple ||
+            e->int_value < 0 || e->int_value >= static_cast<int64_t>(e->args[0]->type->elements.size())) {
           report(span, "an element of no tuple, or past its end");
         }
         break;
@@ -91,8 +95,10 @@ class Verifier {
           report(span, "a call without callee");
           break;
         }
-        if (!functions_.count(e->call->callee.get())) report(span, "callee '" + e->call->callee->name + "' is not in the program");
-        if (e->args.size() > e->call->callee->params.size()) report(span, "too many arguments for '" + e->call->callee->name + "'");
+        if (!functions_.count(e->call->callee.get()))
+          report(span, "callee '" + e->call->callee->name + "' is not in the program");
+        if (e->args.size() > e->call->callee->params.size())
+          report(span, "too many arguments for '" + e->call->callee->name + "'");
         expr(e->call->core_num, span);
         for (const auto& d : e->call->deps) expr(d, span);
         expr(e->call->device, span);
@@ -129,8 +135,8 @@ class Verifier {
       case StmtKind::kAssign:
         if (!s.value || s.targets.empty()) {
           report(s.span, "an assignment without value or target");
-        } else if (s.targets.size() > 1 &&
-                   (s.value->type->kind != TypeKind::kTuple || s.value->type->elements.size() != s.targets.size())) {
+        } else if (s.targets.size() > 1 && (s.value->type->kind != TypeKind::kTuple ||
+                                            s.value->type->elements.size() != s.targets.size())) {
           report(s.span, "an assignment whose targets and values differ in number");
         }
         break;
@@ -151,7 +157,8 @@ class Verifier {
           expr(s.scope->core_num, s.span);
           for (const auto& d : s.scope->deps) expr(d, s.span);
           const ScopeKind k = s.scope->kind;
-          if (module_.lowered && (k == ScopeKind::kIncore || k == ScopeKind::kSpmd || k == ScopeKind::kCluster)) {
+          if (module_.lowered &&
+              (k == ScopeKind::kIncore || k == ScopeKind::kSpmd || k == ScopeKind::kCluster)) {
             report(s.span, "a region is left after lowering");
           }
         }

@@ -7,12 +7,14 @@
 
 namespace pypto::ir {
 
-/// Checks what every pass may rely on; one diagnostic (kInternalError, with the function and the statement) per
-/// violation:
+/// Checks what every pass may rely on; one diagnostic (kInternalError, with the function and the statement)
+/// per violation:
 ///
-///   variables    every variable mentioned is in Function::vars at its id; parameters and symbols are, too; a variable
+///   variables    every variable mentioned is in Function::vars at its id; parameters and symbols are, too; a
+///   variable
 ///                that is read is a parameter, a symbol, or assigned somewhere in the function
-///   expressions  have a type; an operation has no more operands than its row has parameters; an element is taken of a
+///   expressions  have a type; an operation has no more operands than its row has parameters; an element is
+///   taken of a
 ///                tuple and exists
 ///   calls        the callee belongs to the module; there are no more arguments than parameters
 ///   assignments  one target, or one per element of a tuple value

@@ -50,8 +50,8 @@ void check_inside(const char* operation, const std::string& name, const View& v,
 int64_t payload(const View& v) { return (v.valid_elements() * dtype_bits(v.dtype) + 7) / 8; }
 
 /// Counts one transfer with a peer (03 K-1).
-void count(Actor& actor, const WindowPlace& place, int peer, int64_t bytes, int64_t CommCounters::*operations,
-           int64_t CommCounters::*volume) {
+void count(Actor& actor, const WindowPlace& place, int peer, int64_t bytes,
+           int64_t CommCounters::* operations, int64_t CommCounters::* volume) {
   if (bytes == 0) return;
   CommCounters& comm = actor.dispatch.comm;
   if (peer == place.me) {

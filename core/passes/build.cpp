@@ -63,7 +63,8 @@ void CodeBuilder::eval(ExprPtr value) {
   append(std::move(s));
 }
 
-void CodeBuilder::loop(const std::string& name, ExprPtr start, ExprPtr stop, const std::function<void(ExprPtr)>& body) {
+void CodeBuilder::loop(const std::string& name, ExprPtr start, ExprPtr stop,
+                       const std::function<void(ExprPtr)>& body) {
   auto s = std::make_shared<Stmt>();
   s->kind = StmtKind::kFor;
   s->span = span_;

@@ -24,16 +24,32 @@ class CodeBuilder {
   // ---- scalars
   ir::ExprPtr index(int64_t v) const { return ir::int_const(v, DType::kIndex, span_, true); }
   ir::ExprPtr int32(int64_t v) const { return ir::int_const(v, DType::kInt32, span_); }
-  ir::ExprPtr scalar(ir::OpId op, const ir::ExprPtr& a, const ir::ExprPtr& b) const { return ir::infer_scalar(op, a, b, span_); }
-  ir::ExprPtr add(const ir::ExprPtr& a, const ir::ExprPtr& b) const { return scalar(ir::OpId::k_scalar_add, a, b); }
-  ir::ExprPtr sub(const ir::ExprPtr& a, const ir::ExprPtr& b) const { return scalar(ir::OpId::k_scalar_sub, a, b); }
-  ir::ExprPtr mul(const ir::ExprPtr& a, const ir::ExprPtr& b) const { return scalar(ir::OpId::k_scalar_mul, a, b); }
-  ir::ExprPtr div(const ir::ExprPtr& a, const ir::ExprPtr& b) const { return scalar(ir::OpId::k_scalar_floordiv, a, b); }
-  ir::ExprPtr mod(const ir::ExprPtr& a, const ir::ExprPtr& b) const { return scalar(ir::OpId::k_scalar_mod, a, b); }
+  ir::ExprPtr scalar(ir::OpId op, const ir::ExprPtr& a, const ir::ExprPtr& b) const {
+    return ir::infer_scalar(op, a, b, span_);
+  }
+  ir::ExprPtr add(const ir::ExprPtr& a, const ir::ExprPtr& b) const {
+    return scalar(ir::OpId::k_scalar_add, a, b);
+  }
+  ir::ExprPtr sub(const ir::ExprPtr& a, const ir::ExprPtr& b) const {
+    return scalar(ir::OpId::k_scalar_sub, a, b);
+  }
+  ir::ExprPtr mul(const ir::ExprPtr& a, const ir::ExprPtr& b) const {
+    return scalar(ir::OpId::k_scalar_mul, a, b);
+  }
+  ir::ExprPtr div(const ir::ExprPtr& a, const ir::ExprPtr& b) const {
+    return scalar(ir::OpId::k_scalar_floordiv, a, b);
+  }
+  ir::ExprPtr mod(const ir::ExprPtr& a, const ir::ExprPtr& b) const {
+    return scalar(ir::OpId::k_scalar_mod, a, b);
+  }
   ir::ExprPtr min(const ir::ExprPtr& a, const ir::ExprPtr& b) const { return scalar(ir::OpId::k_min, a, b); }
   ir::ExprPtr max(const ir::ExprPtr& a, const ir::ExprPtr& b) const { return scalar(ir::OpId::k_max, a, b); }
-  ir::ExprPtr ne(const ir::ExprPtr& a, const ir::ExprPtr& b) const { return scalar(ir::OpId::k_scalar_ne, a, b); }
-  ir::ExprPtr lt(const ir::ExprPtr& a, const ir::ExprPtr& b) const { return scalar(ir::OpId::k_scalar_lt, a, b); }
+  ir::ExprPtr ne(const ir::ExprPtr& a, const ir::ExprPtr& b) const {
+    return scalar(ir::OpId::k_scalar_ne, a, b);
+  }
+  ir::ExprPtr lt(const ir::ExprPtr& a, const ir::ExprPtr& b) const {
+    return scalar(ir::OpId::k_scalar_lt, a, b);
+  }
   ir::ExprPtr list(std::vector<ir::ExprPtr> items) const { return ir::tuple_expr(std::move(items), span_); }
   ir::ExprPtr dtype(DType d) const;
   ir::ExprPtr text(std::string s) const { return ir::string_const(std::move(s), span_); }
@@ -48,9 +64,11 @@ class CodeBuilder {
   ir::VarPtr let(const std::string& name, const ir::ExprPtr& value);
   void set(const ir::VarPtr& v, ir::ExprPtr value);
   void eval(ir::ExprPtr value);
-  void loop(const std::string& name, ir::ExprPtr start, ir::ExprPtr stop, const std::function<void(ir::ExprPtr)>& body);
+  void loop(const std::string& name, ir::ExprPtr start, ir::ExprPtr stop,
+            const std::function<void(ir::ExprPtr)>& body);
   /// A condition that folds selects its arm.
-  void branch(const ir::ExprPtr& condition, const std::function<void()>& then, const std::function<void()>& otherwise = {});
+  void branch(const ir::ExprPtr& condition, const std::function<void()>& then,
+              const std::function<void()>& otherwise = {});
   void append(ir::StmtPtr s) { blocks_.back()->push_back(std::move(s)); }
 
   const Span& span() const { return span_; }

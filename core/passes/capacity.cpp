@@ -14,11 +14,13 @@ namespace {
 using ir::Function;
 using ir::MemorySpace;
 
-constexpr MemorySpace kSpaces[] = {MemorySpace::kVec,  MemorySpace::kMat,  MemorySpace::kLeft,      MemorySpace::kRight,
-                                   MemorySpace::kAcc,  MemorySpace::kBias, MemorySpace::kLeftScale, MemorySpace::kRightScale};
+constexpr MemorySpace kSpaces[] = {MemorySpace::kVec,       MemorySpace::kMat,       MemorySpace::kLeft,
+                                   MemorySpace::kRight,     MemorySpace::kAcc,       MemorySpace::kBias,
+                                   MemorySpace::kLeftScale, MemorySpace::kRightScale};
 
 /// Places the tiles of one memory; `pieces`: chains that can be cut count with their smallest piece.
-MemoryUse plan(const Function& f, const KernelStorage& storage, MemorySpace space, ir::Arch arch, bool pieces) {
+MemoryUse plan(const Function& f, const KernelStorage& storage, MemorySpace space, ir::Arch arch,
+               bool pieces) {
   MemoryUse use;
   use.kernel = f.name;
   use.space = space;
@@ -38,7 +40,8 @@ MemoryUse plan(const Function& f, const KernelStorage& storage, MemorySpace spac
   const int64_t base = reserved == storage.reserved.end() ? 0 : reserved->second;
   use.used = place_buffers(buffers, base, space_alignment(space), use.limit);
   for (size_t i = 0; i < buffers.size(); ++i) {
-    use.tiles.push_back({tiles[i]->name, buffers[i].offset, buffers[i].bytes, buffers[i].from, buffers[i].to, tiles[i]->span});
+    use.tiles.push_back({tiles[i]->name, buffers[i].offset, buffers[i].bytes, buffers[i].from, buffers[i].to,
+                         tiles[i]->span});
   }
   return use;
 }
@@ -49,29 +52,37 @@ MemoryUse plan(const Function& f, const KernelStorage& storage, MemorySpace spac
   d.kernel = f.name;
   d.span = f.span;
   d.message = std::string(space_name(use.space)) + " buffer usage (" + std::to_string(use.used) +
-              " bytes) exceeds platform limit (" + std::to_string(use.limit) + " bytes) in kernel '" + f.name + "'";
+              " bytes) exceeds platform limit (" + std::to_string(use.limit) + " bytes) in kernel '" +
+              f.name + "'";
   if (f.span.known()) d.message += " (" + f.span.file_line() + ")";
   std::vector<const TileStorage*> largest;
   for (const auto& t : storage.tiles) {
     if (t.space == use.space) largest.push_back(&t);
   }
-  std::stable_sort(largest.begin(), largest.end(), [](const auto* a, const auto* b) { return a->bytes > b->bytes; });
+  std::stable_sort(largest.begin(), largest.end(),
+                   [](const auto* a, const auto* b) { return a->bytes > b->bytes; });
   if (largest.size() > 5) largest.resize(5);
   std::string list;
   for (const auto* t : largest) {
-    list += (list.empty() ? "" : ", ") + ("'" + t->name + "' " + ir::shape_text(t->type->shape) + " " +
-                                          std::string(dtype_text(t->type->dtype)) + " (" + std::to_string(t->bytes) + " bytes");
+    list += (list.empty() ? "" : ", ") +
+            ("'" + t->name + "' " + ir::shape_text(t->type->shape) + " " +
+             std::string(dtype_text(t->type->dtype)) + " (" + std::to_string(t->bytes) + " bytes");
     list += t->span.known() ? ", line " + std::to_string(t->span.line) + ")" : ")";
-    if (t->span.known()) d.notes.push_back({"tile '" + t->name + "' of " + std::to_string(t->bytes) + " bytes is made here", t->span});
+    if (t->span.known())
+      d.notes.push_back(
+          {"tile '" + t->name + "' of " + std::to_string(t->bytes) + " bytes is made here", t->span});
   }
   if (!list.empty()) d.message += ". Largest tiles: " + list;
   d.hint = "use smaller tiles, or load and store in pieces inside a loop";
   const auto reserved = storage.reserved.find(use.space);
   if (reserved != storage.reserved.end() && reserved->second > 0) {
     d.message += ". The first " + std::to_string(reserved->second) +
-                 " bytes of that space are reserved by system.reserve_buffer for the cross-core pipe ring; lower the number of slots "
+                 " bytes of that space are reserved by system.reserve_buffer for the cross-core pipe ring; "
+                 "lower the number of slots "
                  "with pl.cross_core_slot(slot_num=N)";
-    d.hint = "transfer smaller tiles between the cube and the vector cores, or use fewer slots: pl.cross_core_slot(slot_num=N)";
+    d.hint =
+        "transfer smaller tiles between the cube and the vector cores, or use fewer slots: "
+        "pl.cross_core_slot(slot_num=N)";
   }
   throw Failure(std::move(d));
 }
@@ -80,7 +91,8 @@ MemoryUse plan(const Function& f, const KernelStorage& storage, MemorySpace spac
 void warn_staging(ir::Module& module, const Function& f) {
   walk_exprs(f.body, [&](const ir::ExprPtr& e) {
     if (!is_op(e, ir::OpId::k_put) && !is_op(e, ir::OpId::k_get)) return;
-    const int64_t chunk_rows = e->attrs.get_int(ir::AttrKey::k_chunk_rows), chunk_cols = e->attrs.get_int(ir::AttrKey::k_chunk_cols);
+    const int64_t chunk_rows = e->attrs.get_int(ir::AttrKey::k_chunk_rows),
+                  chunk_cols = e->attrs.get_int(ir::AttrKey::k_chunk_cols);
     if (chunk_rows > 0 && chunk_cols > 0) return;
     const ir::Type& t = *e->args[0]->type;
     int64_t rows = 1, cols = -1;
@@ -111,9 +123,10 @@ void warn_staging(ir::Module& module, const Function& f) {
     d.id = "X-29";
     d.kernel = f.name;
     d.span = e->span;
-    d.message = std::string("pld.tensor.") + (e->op == ir::OpId::k_put ? "put" : "get") + " moves " + std::to_string(rows * row_bytes) +
-                " bytes, more than the staging capacity of " + std::to_string(limit) + " bytes; it moves in pieces of [" +
-                std::to_string(chosen_rows) + ", " + std::to_string(chosen_cols) + "]";
+    d.message = std::string("pld.tensor.") + (e->op == ir::OpId::k_put ? "put" : "get") + " moves " +
+                std::to_string(rows * row_bytes) + " bytes, more than the staging capacity of " +
+                std::to_string(limit) + " bytes; it moves in pieces of [" + std::to_string(chosen_rows) +
+                ", " + std::to_string(chosen_cols) + "]";
     d.hint = "give chunk_rows= and chunk_cols=";
     module.warnings.push_back(std::move(d));
   });

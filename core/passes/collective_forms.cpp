@@ -17,8 +17,8 @@ constexpr int64_t kAtomicAdd = 0, kSet = 1, kGe = 1;
 
 /// A window seen as one row of elements.
 struct Line {
-  ExprPtr window;       ///< [1, n]
-  int64_t count = -1;   ///< n when constant
+  ExprPtr window;      ///< [1, n]
+  int64_t count = -1;  ///< n when constant
   ExprPtr n;
 };
 
@@ -43,12 +43,23 @@ class Forms {
           mesh();
         }
         break;
-      case OpId::k_broadcast: broadcast(); break;
-      case OpId::k_allgather: exchange(false); break;
-      case OpId::k_all_to_all: exchange(true); break;
-      case OpId::k_reduce_scatter: reduce_scatter(); break;
-      case OpId::k_all_to_all_v: exchange_counted(); break;
-      default: break;
+      case OpId::k_broadcast:
+        broadcast();
+        break;
+      case OpId::k_allgather:
+        exchange(false);
+        break;
+      case OpId::k_all_to_all:
+        exchange(true);
+        break;
+      case OpId::k_reduce_scatter:
+        reduce_scatter();
+        break;
+      case OpId::k_all_to_all_v:
+        exchange_counted();
+        break;
+      default:
+        break;
     }
     mark("end");
   }
@@ -64,7 +75,8 @@ class Forms {
   }
 
   // ---- signals
-  void notify(const ExprPtr& target, const ExprPtr& peer, std::vector<ExprPtr> cell, const ExprPtr& value, int64_t how) {
+  void notify(const ExprPtr& target, const ExprPtr& peer, std::vector<ExprPtr> cell, const ExprPtr& value,
+              int64_t how) {
     b_.eval(b_.op(OpId::k_notify, {target, peer, b_.list(std::move(cell)), value, b_.index(how)}));
   }
   void wait(std::vector<ExprPtr> cell, const ExprPtr& expected) {
@@ -101,7 +113,8 @@ class Forms {
     if (t.rank() == 2 && t.shape[0].is_const() && t.shape[0].value == 1) {
       out.window = window;
     } else {
-      out.window = CodeBuilder::ref(b_.let("line", b_.op(OpId::k_reshape, {window, b_.list({b_.index(1), out.n})})));
+      out.window =
+          CodeBuilder::ref(b_.let("line", b_.op(OpId::k_reshape, {window, b_.list({b_.index(1), out.n})})));
     }
     return out;
   }
@@ -109,8 +122,8 @@ class Forms {
   ExprPtr load(const ExprPtr& w, std::vector<ExprPtr> at, std::vector<ExprPtr> shape, const ExprPtr& valid) {
     return b_.op(OpId::k_load, {w, b_.list(std::move(at)), b_.list(std::move(shape)), valid});
   }
-  ExprPtr remote_load(const ExprPtr& w, const ExprPtr& peer, std::vector<ExprPtr> at, std::vector<ExprPtr> shape,
-                      const ExprPtr& valid) {
+  ExprPtr remote_load(const ExprPtr& w, const ExprPtr& peer, std::vector<ExprPtr> at,
+                      std::vector<ExprPtr> shape, const ExprPtr& valid) {
     return b_.op(OpId::k_remote_load, {w, peer, b_.list(std::move(at)), b_.list(std::move(shape)), valid});
   }
   void store(const ExprPtr& tile, std::vector<ExprPtr> at, const ExprPtr& w) {
@@ -145,7 +158,8 @@ class Forms {
     if (partial) {
       // A window with its own valid region: one rectangle, cut by the loads themselves (C-29).
       const std::vector<ExprPtr> at = {b_.index(0), b_.index(0)};
-      const ir::VarPtr acc = accumulate(call_.target, at, {b_.index(t.shape[0].value), b_.index(t.shape[1].value)}, nullptr);
+      const ir::VarPtr acc =
+          accumulate(call_.target, at, {b_.index(t.shape[0].value), b_.index(t.shape[1].value)}, nullptr);
       barrier(b_.int32(2));
       store(CodeBuilder::ref(acc), at, call_.target);
       clear(b_.int32(2));
@@ -157,14 +171,16 @@ class Forms {
     const auto one_piece = [&](const ExprPtr& tile, const ExprPtr& generation) {
       const ExprPtr off = b_.mul(tile, b_.index(width));
       const bool whole = w.count >= 0 && w.count % width == 0;
-      const ExprPtr valid = whole ? nullptr : b_.list({b_.index(1), b_.min(b_.index(width), b_.sub(w.n, off))});
+      const ExprPtr valid =
+          whole ? nullptr : b_.list({b_.index(1), b_.min(b_.index(width), b_.sub(w.n, off))});
       const std::vector<ExprPtr> at = {b_.index(0), off};
       const ir::VarPtr acc = accumulate(w.window, at, {b_.index(1), b_.index(width)}, valid);
       barrier(generation);
       store(CodeBuilder::ref(acc), at, w.window);
     };
-    const ExprPtr tiles = w.count >= 0 ? b_.index((w.count + width - 1) / width)
-                                       : b_.max(b_.index(1), b_.div(b_.add(w.n, b_.index(width - 1)), b_.index(width)));
+    const ExprPtr tiles =
+        w.count >= 0 ? b_.index((w.count + width - 1) / width)
+                     : b_.max(b_.index(1), b_.div(b_.add(w.n, b_.index(width - 1)), b_.index(width)));
     if (!rail_.block && ir::const_int(tiles) == 1) {
       one_piece(b_.index(0), b_.int32(2));
       clear(b_.int32(2));
@@ -202,7 +218,8 @@ class Forms {
     clear(b_.int32(2));
   }
 
-  void put_row(const ExprPtr& to_row, const ExprPtr& peer, const ExprPtr& source, const ExprPtr& from_row, const ExprPtr& rows) {
+  void put_row(const ExprPtr& to_row, const ExprPtr& peer, const ExprPtr& source, const ExprPtr& from_row,
+               const ExprPtr& rows) {
     const ir::Type& t = *call_.target->type;
     const ExprPtr columns = t.shape[1].is_const() ? b_.index(t.shape[1].value) : extent(call_.target, 1);
     std::vector<ExprPtr> args = {call_.target,
@@ -269,7 +286,8 @@ class Forms {
     if (t.shape[0].is_const()) {
       // The rows are P*M; P is known through the counts' extent or only at run time.
       const ir::Type& counts = *call_.recv_counts->type;
-      if (counts.shape[0].is_const() && counts.shape[0].value > 0) rows = b_.index(t.shape[0].value / counts.shape[0].value);
+      if (counts.shape[0].is_const() && counts.shape[0].value > 0)
+        rows = b_.index(t.shape[0].value / counts.shape[0].value);
     }
     if (!rows) rows = CodeBuilder::ref(b_.let("block_rows", b_.div(extent(call_.target, 0), ranks_)));
     const bool column = call_.send_counts->type->rank() == 2;
@@ -277,7 +295,8 @@ class Forms {
       std::vector<ExprPtr> at = {q};
       if (column) at.push_back(b_.index(0));
       const ExprPtr asked = b_.op(OpId::k_read, {call_.send_counts, b_.list(at)});
-      const ir::VarPtr n = b_.let("rows", b_.min(asked, ir::const_int(rows) ? b_.int32(*ir::const_int(rows)) : rows));
+      const ir::VarPtr n =
+          b_.let("rows", b_.min(asked, ir::const_int(rows) ? b_.int32(*ir::const_int(rows)) : rows));
       notify(call_.recv_counts, q, {me_, b_.index(0)}, CodeBuilder::ref(n), kSet);
       put_row(b_.mul(me_, rows), q, call_.input, b_.mul(q, rows), rows);
     });
@@ -310,7 +329,8 @@ class Forms {
     if (!single) {
       const ExprPtr cut = b_.index(piece);
       const auto up = [&](const ExprPtr& n) { return b_.div(b_.add(n, b_.index(piece - 1)), cut); };
-      const ir::VarPtr most = b_.let("pieces", b_.max(b_.index(1), up(b_.div(b_.sub(b_.add(w.n, ranks_), one), ranks_))));
+      const ir::VarPtr most =
+          b_.let("pieces", b_.max(b_.index(1), up(b_.div(b_.sub(b_.add(w.n, ranks_), one), ranks_))));
       if (narrow) {
         b_.loop("g", b_.index(0), ranks_, [&](const ExprPtr& g) {
           const ExprPtr length = b_.sub(boundary(b_.add(g, b_.index(1))), boundary(g));
@@ -323,8 +343,8 @@ class Forms {
     const ExprPtr steps = b_.mul(two, b_.sub(ranks_, one));
     notify(s, right, {zero, me_}, pieces, kAtomicAdd);  // entry: my whole slice is staged
     b_.loop("k", zero, steps, [&](const ExprPtr& k) {
-      const ExprPtr g = CodeBuilder::ref(
-          b_.let("segment", b_.mod(b_.sub(b_.sub(b_.add(me_, b_.mul(two, ranks_)), k), b_.index(2)), ranks_)));
+      const ExprPtr g = CodeBuilder::ref(b_.let(
+          "segment", b_.mod(b_.sub(b_.sub(b_.add(me_, b_.mul(two, ranks_)), k), b_.index(2)), ranks_)));
       const ExprPtr first = CodeBuilder::ref(b_.let("first", boundary(g)));
       const ExprPtr last = CodeBuilder::ref(b_.let("last", boundary(b_.add(g, b_.index(1)))));
       const auto one_piece = [&](const ExprPtr& c) {
@@ -356,7 +376,8 @@ class Forms {
     });
     notify(s, left, {zero, left}, one, kAtomicAdd);  // exit: I have read all I need of you
     wait({zero, me_}, one);
-    b_.loop("k", zero, steps, [&](const ExprPtr& k) { notify(s, me_, {k, left}, b_.sub(b_.int32(0), pieces), kAtomicAdd); });
+    b_.loop("k", zero, steps,
+            [&](const ExprPtr& k) { notify(s, me_, {k, left}, b_.sub(b_.int32(0), pieces), kAtomicAdd); });
     notify(s, me_, {zero, me_}, b_.int32(-1), kAtomicAdd);
   }
 
@@ -368,7 +389,9 @@ class Forms {
 
 }  // namespace
 
-void write_collective(CodeBuilder& b, const CollectiveCall& call, const Rail& rail) { Forms(b, call, rail).write(); }
+void write_collective(CodeBuilder& b, const CollectiveCall& call, const Rail& rail) {
+  Forms(b, call, rail).write();
+}
 
 bool is_collective(OpId op) {
   switch (op) {

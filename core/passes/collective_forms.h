@@ -9,7 +9,8 @@
 
 namespace pypto::passes {
 
-/// How one rail runs the collectives: which cell belongs to a rank, and how long the pieces are (03 L-5, L-7).
+/// How one rail runs the collectives: which cell belongs to a rank, and how long the pieces are (03 L-5,
+/// L-7).
 struct Rail {
   /// Cell of rank `q`: offsets into the signal.
   std::function<std::vector<ir::ExprPtr>(const ir::ExprPtr&)> cell;
@@ -23,7 +24,7 @@ struct CollectiveCall {
   ir::OpId op = {};
   ir::ExprPtr target;  ///< null for the barrier
   ir::ExprPtr signal;
-  ir::ExprPtr input;   ///< local_data / input
+  ir::ExprPtr input;  ///< local_data / input
   ir::ExprPtr send_counts, recv_counts;
   ir::ReduceOp reduce = ir::ReduceOp::kSum;
   bool ring = false;

@@ -53,7 +53,8 @@ std::string variant(const CollectiveCall& c) {
   const std::string base = "builtin.tensor." + collective_name(c.op);
   switch (c.op) {
     case OpId::k_allreduce:
-      return base + (c.ring ? "_ring__" : "__") + reduce_name(c.reduce) + "__" + dtype_name(c.target->type->dtype);
+      return base + (c.ring ? "_ring__" : "__") + reduce_name(c.reduce) + "__" +
+             dtype_name(c.target->type->dtype);
     case OpId::k_reduce_scatter:
       return base + "__" + reduce_name(c.reduce) + "__" + dtype_name(c.target->type->dtype);
     case OpId::k_broadcast:
@@ -63,18 +64,25 @@ std::string variant(const CollectiveCall& c) {
   }
 }
 
-/// The operands of a collective in the order in which the generated functions take them, with their names there.
+/// The operands of a collective in the order in which the generated functions take them, with their names
+/// there.
 std::vector<std::pair<const char*, ExprPtr CollectiveCall::*>> operands(OpId op) {
   using C = CollectiveCall;
   switch (op) {
-    case OpId::k_barrier: return {{"signal", &C::signal}};
+    case OpId::k_barrier:
+      return {{"signal", &C::signal}};
     case OpId::k_allreduce:
     case OpId::k_broadcast:
-    case OpId::k_reduce_scatter: return {{"target", &C::target}, {"signal", &C::signal}};
+    case OpId::k_reduce_scatter:
+      return {{"target", &C::target}, {"signal", &C::signal}};
     case OpId::k_all_to_all_v:
-      return {{"source", &C::input}, {"target", &C::target}, {"signal", &C::signal}, {"send_counts", &C::send_counts},
+      return {{"source", &C::input},
+              {"target", &C::target},
+              {"signal", &C::signal},
+              {"send_counts", &C::send_counts},
               {"recv_counts", &C::recv_counts}};
-    default: return {{"source", &C::input}, {"target", &C::target}, {"signal", &C::signal}};
+    default:
+      return {{"source", &C::input}, {"target", &C::target}, {"signal", &C::signal}};
   }
 }
 
@@ -82,7 +90,12 @@ class HostRewriter {
  public:
   HostRewriter(ir::Module& module, Function& host, const PassOptions& options, FunctionNames& names,
                std::map<std::string, FunctionPtr>& made, std::vector<FunctionPtr>& order)
-      : module_(module), host_(host), options_(options), names_(names), made_(made), order_(order),
+      : module_(module),
+        host_(host),
+        options_(options),
+        names_(names),
+        made_(made),
+        order_(order),
         scan_(host, options.world_size) {}
 
   void run() { host_.body = rewrite(host_.body, 0); }
@@ -119,7 +132,9 @@ class HostRewriter {
     return e && e->kind == ExprKind::kOp && is_collective(e->op) ? e : nullptr;
   }
 
-  static std::string name_of(const ExprPtr& e) { return e && e->kind == ExprKind::kVar ? e->var->name : "operand"; }
+  static std::string name_of(const ExprPtr& e) {
+    return e && e->kind == ExprKind::kVar ? e->var->name : "operand";
+  }
 
   void lower(const ir::Expr& e, CodeBuilder& b) {
     CollectiveCall c = collective_call(e);
@@ -129,9 +144,9 @@ class HostRewriter {
     if (set.empty()) {
       if (c.target) {
         refuse("X-12",
-             "Window '" + name_of(c.target) + "' is not consumed by any dispatch, so pld.tensor." + collective_name(c.op) +
-                 " has no devices to run on",
-             e.span, "pass a view of the buffer to a dispatch with device=");
+               "Window '" + name_of(c.target) + "' is not consumed by any dispatch, so pld.tensor." +
+                   collective_name(c.op) + " has no devices to run on",
+               e.span, "pass a view of the buffer to a dispatch with device=");
       }
       set.world = true;
     }
@@ -141,8 +156,8 @@ class HostRewriter {
       const DeviceSet other = scan_.devices(a);
       if (other.world == set.world && other.ranks == set.ranks) continue;
       refuse("X-31",
-             "pld.tensor." + collective_name(c.op) + " takes windows of one domain, but '" + name_of(data) + "' belongs to " +
-                 set_text(set) + " and '" + name_of(a) + "' to " + set_text(other),
+             "pld.tensor." + collective_name(c.op) + " takes windows of one domain, but '" + name_of(data) +
+                 "' belongs to " + set_text(set) + " and '" + name_of(a) + "' to " + set_text(other),
              e.span, "allocate both for the same rank loop");
     }
     const int64_t n = scan_.size(set);
@@ -164,50 +179,57 @@ class HostRewriter {
     const ExprPtr buffer = CodeBuilder::ref(
         b.let("__allreduce_signal_buf_" + k,
               b.op(OpId::k_alloc_window_buffer,
-                   {b.list(shape), b.dtype(DType::kInt32), b.text("__allreduce_signal_buf_" + k)}, ir::kFormPldTensor)));
-    return CodeBuilder::ref(b.let("__allreduce_signal_" + k,
-                                  b.op(OpId::k_window, {buffer, b.list(shape), b.dtype(DType::kInt32)}, ir::kFormPldTensor)));
+                   {b.list(shape), b.dtype(DType::kInt32), b.text("__allreduce_signal_buf_" + k)},
+                   ir::kFormPldTensor)));
+    return CodeBuilder::ref(
+        b.let("__allreduce_signal_" + k,
+              b.op(OpId::k_window, {buffer, b.list(shape), b.dtype(DType::kInt32)}, ir::kFormPldTensor)));
   }
 
   void check(const ir::Expr& e, const CollectiveCall& c, int64_t n, int64_t blocks) const {
     const int64_t cores = module_.arch == ir::Arch::kA5 ? 72 : 48;
     if (blocks > cores) {
       refuse("X-30",
-           "core_num=" + std::to_string(blocks) + " exceeds the backend AIV core count (" + std::to_string(cores) + ")", e.span);
+             "core_num=" + std::to_string(blocks) + " exceeds the backend AIV core count (" +
+                 std::to_string(cores) + ")",
+             e.span);
     }
     if (n < 0) return;
     const ir::Type& s = *c.signal->type;
     if (!c.ring && !s.shape.empty() && s.shape[0].is_const() && s.shape[0].value < n) {
       refuse("X-30",
-           "signal shape[0] (" + std::to_string(s.shape[0].value) + ") must cover the participating device count (" +
-               std::to_string(n) + ")",
-           e.span, "allocate the signal with pld.world_size() rows");
+             "signal shape[0] (" + std::to_string(s.shape[0].value) +
+                 ") must cover the participating device count (" + std::to_string(n) + ")",
+             e.span, "allocate the signal with pld.world_size() rows");
     }
     if (c.ring && s.rank() == 2) {
       const int64_t rows = 2 * (n - 1) + 1;
       if (s.shape[0].is_const() && s.shape[0].value < rows) {
         refuse("X-30",
-             "mode=\"ring\" signal shape[0] (" + std::to_string(s.shape[0].value) + ") must be at least 2*(NR-1) + 1 (" +
-                 std::to_string(rows) + ")",
-             e.span);
+               "mode=\"ring\" signal shape[0] (" + std::to_string(s.shape[0].value) +
+                   ") must be at least 2*(NR-1) + 1 (" + std::to_string(rows) + ")",
+               e.span);
       }
       if (s.shape[1].is_const() && s.shape[1].value != n) {
         refuse("X-30",
-             "mode=\"ring\" signal shape[1] (" + std::to_string(s.shape[1].value) + ") must be the rank count (" +
-                 std::to_string(n) + ")",
-             e.span);
+               "mode=\"ring\" signal shape[1] (" + std::to_string(s.shape[1].value) +
+                   ") must be the rank count (" + std::to_string(n) + ")",
+               e.span);
       }
     }
     if (c.op == OpId::k_broadcast && (c.root < 0 || c.root >= n)) {
       refuse("X-30",
-           "root (" + std::to_string(c.root) + ") must be a valid rank in [0, " + std::to_string(n) + ")", e.span);
+             "root (" + std::to_string(c.root) + ") must be a valid rank in [0, " + std::to_string(n) + ")",
+             e.span);
     }
-    const bool by_rank = c.op == OpId::k_allgather || c.op == OpId::k_reduce_scatter || c.op == OpId::k_all_to_all;
+    const bool by_rank =
+        c.op == OpId::k_allgather || c.op == OpId::k_reduce_scatter || c.op == OpId::k_all_to_all;
     if (by_rank && c.target->type->shape[0].is_const() && c.target->type->shape[0].value < n) {
       refuse("X-30",
-           "target '" + name_of(c.target) + "' shape[0] (" + std::to_string(c.target->type->shape[0].value) +
-               ") must cover the participating device count (" + std::to_string(n) + ")",
-           e.span);
+             "target '" + name_of(c.target) + "' shape[0] (" +
+                 std::to_string(c.target->type->shape[0].value) +
+                 ") must cover the participating device count (" + std::to_string(n) + ")",
+             e.span);
     }
   }
 
@@ -239,7 +261,8 @@ class HostRewriter {
     return made_[key] = f;
   }
 
-  static void add_params(Function& f, const CollectiveCall& c, const std::vector<ir::ParamDirection>& directions) {
+  static void add_params(Function& f, const CollectiveCall& c,
+                         const std::vector<ir::ParamDirection>& directions) {
     int symbols = 0;
     for (const auto& [name, member] : operands(c.op)) {
       auto type = std::make_shared<ir::Type>(*(c.*member)->type);
@@ -249,12 +272,14 @@ class HostRewriter {
       type->valid.clear();
       for (auto& d : type->shape) {
         if (d.is_const()) continue;
-        VarPtr s = f.add_var("D" + std::to_string(symbols++), ir::scalar_type(DType::kIndex), ir::VarKind::kSymbol, {});
+        VarPtr s = f.add_var("D" + std::to_string(symbols++), ir::scalar_type(DType::kIndex),
+                             ir::VarKind::kSymbol, {});
         f.symbols.push_back(s);
         d = ir::Dim(CodeBuilder::ref(s));
       }
       f.params.push_back(f.add_var(name, type, ir::VarKind::kParam, {}));
-      f.directions.push_back(directions.empty() ? ir::ParamDirection::kInOut : directions[f.params.size() - 1]);
+      f.directions.push_back(directions.empty() ? ir::ParamDirection::kInOut
+                                                : directions[f.params.size() - 1]);
     }
   }
 
@@ -282,13 +307,15 @@ class HostRewriter {
     const auto found = accesses(f->body, f->params);
     for (size_t k = 0; k < f->params.size(); ++k) {
       const Access a = found.at(f->params[k].get());
-      f->directions[k] = a.write ? (a.read ? ir::ParamDirection::kInOut : ir::ParamDirection::kOut) : ir::ParamDirection::kIn;
+      f->directions[k] = a.write ? (a.read ? ir::ParamDirection::kInOut : ir::ParamDirection::kOut)
+                                 : ir::ParamDirection::kIn;
     }
     f->effective_directions = f->directions;
     return f;
   }
 
-  static ExprPtr call(const FunctionPtr& f, const std::vector<ExprPtr>& args, ExprPtr device, const Span& span) {
+  static ExprPtr call(const FunctionPtr& f, const std::vector<ExprPtr>& args, ExprPtr device,
+                      const Span& span) {
     auto info = std::make_shared<ir::CallInfo>();
     info->callee = f;
     info->device = std::move(device);
@@ -303,9 +330,11 @@ class HostRewriter {
   }
 
   // One dispatch per device of the domain.
-  static void dispatch(const FunctionPtr& f, const std::vector<ExprPtr>& args, const DeviceSet& set, CodeBuilder& b) {
+  static void dispatch(const FunctionPtr& f, const std::vector<ExprPtr>& args, const DeviceSet& set,
+                       CodeBuilder& b) {
     if (set.world) {
-      b.loop("r", b.index(0), b.op(OpId::k_world_size, {}), [&](const ExprPtr& r) { b.eval(call(f, args, r, b.span())); });
+      b.loop("r", b.index(0), b.op(OpId::k_world_size, {}),
+             [&](const ExprPtr& r) { b.eval(call(f, args, r, b.span())); });
       return;
     }
     const int64_t from = *set.ranks.begin(), to = *set.ranks.rbegin() + 1;
@@ -335,7 +364,8 @@ void lower_host_collectives(ir::Module& module, const PassOptions& options) {
   for (const auto& f : module.functions) {
     if (!f->is_host() || f->is_sub_worker) continue;
     bool any = false;
-    walk_exprs(f->body, [&](const ExprPtr& e) { any = any || (e->kind == ExprKind::kOp && is_collective(e->op)); });
+    walk_exprs(f->body,
+               [&](const ExprPtr& e) { any = any || (e->kind == ExprKind::kOp && is_collective(e->op)); });
     if (any) HostRewriter(module, *f, options, names, made, order).run();
   }
   if (order.empty()) return;

@@ -19,11 +19,13 @@ using ir::StmtPtr;
 
 bool contains_collective(const ExprPtr& e) {
   bool found = false;
-  walk_expr(e, [&](const ExprPtr& x) { found = found || (x->kind == ExprKind::kOp && is_collective(x->op)); });
+  walk_expr(e,
+            [&](const ExprPtr& x) { found = found || (x->kind == ExprKind::kOp && is_collective(x->op)); });
   return found;
 }
 
-/// InCore rail: each collective becomes the primitives in front of its statement, and its value the operand (03 C-1).
+/// InCore rail: each collective becomes the primitives in front of its statement, and its value the operand
+/// (03 C-1).
 class KernelRewriter {
  public:
   KernelRewriter(Function& f, ir::Arch arch) : f_(f), arch_(arch) {}
@@ -65,7 +67,8 @@ class KernelRewriter {
     if (copy->kind != ExprKind::kOp || !is_collective(copy->op)) return copy;
     for (auto& a : copy->args) {
       // An address is evaluated once.
-      if (a && a->type && a->type->is_tensor() && a->kind != ExprKind::kVar) a = CodeBuilder::ref(b.let("operand", a));
+      if (a && a->type && a->type->is_tensor() && a->kind != ExprKind::kVar)
+        a = CodeBuilder::ref(b.let("operand", a));
     }
     Rail rail;
     rail.cell = [&b](const ExprPtr& q) { return std::vector<ExprPtr>{q, b.index(0)}; };
@@ -84,7 +87,8 @@ void lower_collectives(ir::Module& module, const PassOptions& options) {
   for (const auto& f : module.functions) {
     if (f->is_sub_worker || f->is_host()) continue;
     bool any = false;
-    walk_exprs(f->body, [&](const ExprPtr& e) { any = any || (e->kind == ExprKind::kOp && is_collective(e->op)); });
+    walk_exprs(f->body,
+               [&](const ExprPtr& e) { any = any || (e->kind == ExprKind::kOp && is_collective(e->op)); });
     if (any) f->body = KernelRewriter(*f, module.arch).run(f->body);
   }
   lower_host_collectives(module, options);

@@ -42,7 +42,8 @@ class KindScan {
           if (v && value && product(value)) changed = products_.insert(v.get()).second || changed;
         };
         if (s->kind == StmtKind::kAssign && s->targets.size() == 1) add(s->targets[0], s->value);
-        for (size_t i = 0; s->kind == StmtKind::kYield && i < s->targets.size() && i < s->values.size(); ++i) {
+        for (size_t i = 0; s->kind == StmtKind::kYield && i < s->targets.size() && i < s->values.size();
+             ++i) {
           add(s->targets[i], s->values[i]);
         }
         for (const auto& c : s->carries) add(c.var, c.init);

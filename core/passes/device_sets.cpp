@@ -50,7 +50,8 @@ std::set<const ir::Var*> WindowScan::buffers(const ExprPtr& e) const {
     case ExprKind::kCall: {
       std::set<const ir::Var*> out;
       for (const int p : e->call->callee->return_params) {
-        if (p >= 0 && p < static_cast<int>(e->args.size())) out.merge(buffers(e->args[static_cast<size_t>(p)]));
+        if (p >= 0 && p < static_cast<int>(e->args.size()))
+          out.merge(buffers(e->args[static_cast<size_t>(p)]));
       }
       return out;
     }
@@ -72,7 +73,8 @@ void WindowScan::bind(const ir::Block& block, bool& changed) {
       for (const ir::Var* b : buffers(value)) changed = views_[v.get()].insert(b).second || changed;
     };
     if (s->kind == StmtKind::kAssign) {
-      if (s->targets.size() == 1 && s->targets[0] && s->targets[0]->type->is_scalar()) scalars_[s->targets[0].get()] = s->value;
+      if (s->targets.size() == 1 && s->targets[0] && s->targets[0]->type->is_scalar())
+        scalars_[s->targets[0].get()] = s->value;
       for (size_t i = 0; i < s->targets.size(); ++i) {
         const bool display = s->value->kind == ExprKind::kTuple && i < s->value->args.size();
         add(s->targets[i], display ? s->value->args[i] : s->value);
@@ -181,7 +183,8 @@ DeviceSet WindowScan::devices(const ExprPtr& window) const {
   for (const ir::Var* b : buffers(window)) {
     if (const auto it = sets_.find(b); it != sets_.end()) out.join(it->second);
   }
-  if (world_size_ > 0 && !out.world && static_cast<int64_t>(out.ranks.size()) == world_size_) out.world = true;
+  if (world_size_ > 0 && !out.world && static_cast<int64_t>(out.ranks.size()) == world_size_)
+    out.world = true;
   return out;
 }
 
@@ -205,8 +208,9 @@ void warn_idle_ranks(ir::Module& module, int world_size) {
     d.cls = ErrorClass::kValueError;
     d.severity = Severity::kWarning;
     d.id = "X-8";
-    d.message = "no dispatch of '" + f->name + "' reaches rank " + idle + " of the " + std::to_string(world_size) +
-                " devices; the dispatches stop at rank " + std::to_string(*scan.reached().ranks.rbegin());
+    d.message = "no dispatch of '" + f->name + "' reaches rank " + idle + " of the " +
+                std::to_string(world_size) + " devices; the dispatches stop at rank " +
+                std::to_string(*scan.reached().ranks.rbegin());
     d.span = scan.pin();
     d.hint = "use pl.range(pld.world_size()) or shorten device_ids";
     module.warnings.push_back(std::move(d));

@@ -12,8 +12,8 @@ namespace pypto::passes {
 
 /// The ranks that dispatches of a host function reach (03 D-31, D-50).
 struct DeviceSet {
-  bool world = false;      ///< every rank of the world
-  std::set<int64_t> ranks; ///< else these
+  bool world = false;       ///< every rank of the world
+  std::set<int64_t> ranks;  ///< else these
   bool empty() const { return !world && ranks.empty(); }
   bool join(const DeviceSet& o) {
     const DeviceSet before = *this;
@@ -23,7 +23,8 @@ struct DeviceSet {
   }
 };
 
-/// Window buffers of a host orchestrator: which variables are views of which buffer, and which devices see them.
+/// Window buffers of a host orchestrator: which variables are views of which buffer, and which devices see
+/// them.
 class WindowScan {
  public:
   WindowScan(const ir::Function& host, int world_size);

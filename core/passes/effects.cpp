@@ -21,7 +21,8 @@ using ir::Var;
 
 using Roots = std::set<const Var*>;
 
-/// Flow-insensitive: a name may stand for every root it is ever bound to. An access too many only orders tasks more.
+/// Flow-insensitive: a name may stand for every root it is ever bound to. An access too many only orders
+/// tasks more.
 class AccessScan {
  public:
   AccessScan(const ir::Block& block, const std::vector<ir::VarPtr>& roots) {
@@ -38,7 +39,8 @@ class AccessScan {
       if (s->kind == StmtKind::kReturn) {
         // A slice returned is read as a value; a name that stands for the whole storage is not (01 L-87).
         for (const auto& v : s->values) {
-          if (v && v->kind != ExprKind::kVar && v->type && v->type->is_array_like()) touch(roots_of(v), true, false);
+          if (v && v->kind != ExprKind::kVar && v->type && v->type->is_array_like())
+            touch(roots_of(v), true, false);
         }
       }
     });
@@ -72,7 +74,8 @@ class AccessScan {
         Roots out;
         if (!e->call || !e->call->callee) return out;
         for (const int p : e->call->callee->return_params) {
-          if (p >= 0 && p < static_cast<int>(e->args.size())) out.merge(roots_of(e->args[static_cast<size_t>(p)]));
+          if (p >= 0 && p < static_cast<int>(e->args.size()))
+            out.merge(roots_of(e->args[static_cast<size_t>(p)]));
         }
         return out;
       }
@@ -107,7 +110,8 @@ class AccessScan {
       }
     }
     if (s.kind == StmtKind::kAssign && s.value) {
-      if (s.targets.size() > 1 && s.value->kind == ExprKind::kTuple && s.value->args.size() == s.targets.size()) {
+      if (s.targets.size() > 1 && s.value->kind == ExprKind::kTuple &&
+          s.value->args.size() == s.targets.size()) {
         for (size_t i = 0; i < s.targets.size(); ++i) {
           changed = add(s.targets[i].get(), roots_of(s.value->args[i])) || changed;
         }
@@ -156,11 +160,13 @@ class AccessScan {
     }
     if (e.kind == ExprKind::kCall && e.call && e.call->callee) {
       const auto& callee = *e.call->callee;
-      const auto& directions =
-          callee.effective_directions.size() == callee.params.size() ? callee.effective_directions : callee.directions;
+      const auto& directions = callee.effective_directions.size() == callee.params.size()
+                                   ? callee.effective_directions
+                                   : callee.directions;
       for (size_t i = 0; i < e.args.size() && i < directions.size(); ++i) {
         if (!e.args[i]) continue;
-        touch(roots_of(e.args[i]), directions[i] != ParamDirection::kOut, directions[i] != ParamDirection::kIn);
+        touch(roots_of(e.args[i]), directions[i] != ParamDirection::kOut,
+              directions[i] != ParamDirection::kIn);
       }
       if (e.call->predicate) {
         walk_expr(e.call->predicate, [&](const ExprPtr& x) { use(*x); });
@@ -174,7 +180,8 @@ class AccessScan {
 
 }  // namespace
 
-std::unordered_map<const Var*, Access> accesses(const ir::Block& block, const std::vector<ir::VarPtr>& roots) {
+std::unordered_map<const Var*, Access> accesses(const ir::Block& block,
+                                                const std::vector<ir::VarPtr>& roots) {
   return AccessScan(block, roots).take();
 }
 
@@ -187,7 +194,8 @@ std::vector<ParamDirection> used_directions(const ir::Function& f) {
     const Access a = found.at(f.params[i].get());
     if (f.params[i]->type->is_window()) {
       out[i] = a.write ? (a.read ? ParamDirection::kInOut : ParamDirection::kOut) : ParamDirection::kIn;
-      if (f.directions.size() > i && f.directions[i] == ParamDirection::kInOut) out[i] = ParamDirection::kInOut;
+      if (f.directions.size() > i && f.directions[i] == ParamDirection::kInOut)
+        out[i] = ParamDirection::kInOut;
       if (f.directions.size() > i && f.directions[i] == ParamDirection::kOut && !a.write) {
         out[i] = a.read ? ParamDirection::kInOut : ParamDirection::kOut;
       }

@@ -16,12 +16,14 @@ struct Access {
   bool write = false;
 };
 
-/// Accesses of a block to the storage of each root variable, whatever the names through which they happen: views,
-/// results of in-place operations, carried names and results of calls lead back to the roots (01 L-185, 03 T-3).
-std::unordered_map<const ir::Var*, Access> accesses(const ir::Block& block, const std::vector<ir::VarPtr>& roots);
+/// Accesses of a block to the storage of each root variable, whatever the names through which they happen:
+/// views, results of in-place operations, carried names and results of calls lead back to the roots (01
+/// L-185, 03 T-3).
+std::unordered_map<const ir::Var*, Access> accesses(const ir::Block& block,
+                                                    const std::vector<ir::VarPtr>& roots);
 
-/// Directions of a function's parameters as its body uses them; never narrower than what is declared for `Out` and
-/// `InOut` (01 L-48, L-111, 03 T-3).
+/// Directions of a function's parameters as its body uses them; never narrower than what is declared for
+/// `Out` and `InOut` (01 L-48, L-111, 03 T-3).
 std::vector<ir::ParamDirection> used_directions(const ir::Function& f);
 
 }  // namespace pypto::passes

@@ -54,10 +54,11 @@ class Chooser {
       consider(Stationarity::kB, true, c_.allow_b_stationary && d);
     }
     if (!found) {
-      fail(ErrorClass::kValueError, "no tile of the product [" + std::to_string(c_.M) + ", " + std::to_string(c_.K) + "] x [" +
-                                        std::to_string(c_.K) + ", " + std::to_string(c_.N) + "] fits l0a_bytes=" +
-                                        std::to_string(c_.l0a_bytes) + ", l0b_bytes=" + std::to_string(c_.l0b_bytes) +
-                                        ", l0c_bytes=" + std::to_string(c_.l0c_bytes));
+      fail(ErrorClass::kValueError,
+           "no tile of the product [" + std::to_string(c_.M) + ", " + std::to_string(c_.K) + "] x [" +
+               std::to_string(c_.K) + ", " + std::to_string(c_.N) +
+               "] fits l0a_bytes=" + std::to_string(c_.l0a_bytes) +
+               ", l0b_bytes=" + std::to_string(c_.l0b_bytes) + ", l0c_bytes=" + std::to_string(c_.l0c_bytes));
     }
     return result(*found, regime);
   }
@@ -65,17 +66,33 @@ class Chooser {
  private:
   void check() const {
     const auto positive = [](const char* name, double value) {
-      if (!(value > 0)) fail(ErrorClass::kValueError, std::string(name) + " must be positive, got " + std::to_string(value));
+      if (!(value > 0))
+        fail(ErrorClass::kValueError, std::string(name) + " must be positive, got " + std::to_string(value));
     };
-    const std::pair<const char*, int64_t> counts[] = {
-        {"M", c_.M}, {"N", c_.N}, {"K", c_.K}, {"l0a_bytes", c_.l0a_bytes}, {"l0b_bytes", c_.l0b_bytes},
-        {"l0c_bytes", c_.l0c_bytes}, {"bytes_a", c_.bytes_a}, {"bytes_b", c_.bytes_b}, {"bytes_c", c_.bytes_c},
-        {"min_m", c_.min_m}, {"min_n", c_.min_n}, {"min_k", c_.min_k}, {"align_m", c_.align_m}, {"align_n", c_.align_n},
-        {"align_k", c_.align_k}, {"l0c_align_m", c_.l0c_align_m}, {"box_align_m", c_.box_align_m},
-        {"box_align_n", c_.box_align_n}, {"drain_c0_bytes", c_.drain_c0_bytes},
-        {"mad_k_fractal_bytes", c_.mad_k_fractal_bytes}, {"mad_fp32_passes", c_.mad_fp32_passes}};
+    const std::pair<const char*, int64_t> counts[] = {{"M", c_.M},
+                                                      {"N", c_.N},
+                                                      {"K", c_.K},
+                                                      {"l0a_bytes", c_.l0a_bytes},
+                                                      {"l0b_bytes", c_.l0b_bytes},
+                                                      {"l0c_bytes", c_.l0c_bytes},
+                                                      {"bytes_a", c_.bytes_a},
+                                                      {"bytes_b", c_.bytes_b},
+                                                      {"bytes_c", c_.bytes_c},
+                                                      {"min_m", c_.min_m},
+                                                      {"min_n", c_.min_n},
+                                                      {"min_k", c_.min_k},
+                                                      {"align_m", c_.align_m},
+                                                      {"align_n", c_.align_n},
+                                                      {"align_k", c_.align_k},
+                                                      {"l0c_align_m", c_.l0c_align_m},
+                                                      {"box_align_m", c_.box_align_m},
+                                                      {"box_align_n", c_.box_align_n},
+                                                      {"drain_c0_bytes", c_.drain_c0_bytes},
+                                                      {"mad_k_fractal_bytes", c_.mad_k_fractal_bytes},
+                                                      {"mad_fp32_passes", c_.mad_fp32_passes}};
     for (const auto& [name, value] : counts) {
-      if (value <= 0) fail(ErrorClass::kValueError, std::string(name) + " must be positive, got " + std::to_string(value));
+      if (value <= 0)
+        fail(ErrorClass::kValueError, std::string(name) + " must be positive, got " + std::to_string(value));
     }
     positive("bw_a", c_.bw_a);
     positive("bw_b", c_.bw_b);
@@ -84,16 +101,19 @@ class Chooser {
 
   // TIL-4
   double hold_a(int64_t tm) const {
-    return static_cast<double>(c_.bytes_a * c_.M * c_.K) / c_.bw_a + static_cast<double>(c_.bytes_b * c_.K * c_.N * tm) / c_.bw_b;
+    return static_cast<double>(c_.bytes_a * c_.M * c_.K) / c_.bw_a +
+           static_cast<double>(c_.bytes_b * c_.K * c_.N * tm) / c_.bw_b;
   }
   double hold_b(int64_t tn) const {
-    return static_cast<double>(c_.bytes_a * c_.M * c_.K * tn) / c_.bw_a + static_cast<double>(c_.bytes_b * c_.K * c_.N) / c_.bw_b;
+    return static_cast<double>(c_.bytes_a * c_.M * c_.K * tn) / c_.bw_a +
+           static_cast<double>(c_.bytes_b * c_.K * c_.N) / c_.bw_b;
   }
   double load_cycles(const Candidate& x, Stationarity s, int64_t tm, int64_t tn) const {
     if (s == Stationarity::kA) return hold_a(tm);
     if (s == Stationarity::kB) return hold_b(tn);
     if (x.k == c_.K) return std::min(hold_a(tm), hold_b(tn));
-    return static_cast<double>(c_.bytes_a * c_.M * c_.K * tn) / c_.bw_a + static_cast<double>(c_.bytes_b * c_.K * c_.N * tm) / c_.bw_b;
+    return static_cast<double>(c_.bytes_a * c_.M * c_.K * tn) / c_.bw_a +
+           static_cast<double>(c_.bytes_b * c_.K * c_.N * tm) / c_.bw_b;
   }
 
   // TIL-5
@@ -104,8 +124,9 @@ class Chooser {
     const int64_t rest = c_.K - q * x.k;
     const int64_t blocks = q + (rest > 0 ? 1 : 0);
     const int64_t fractals = q * ceil_div(x.k, kt) + ceil_div(rest, kt);
-    return static_cast<double>(t) * (static_cast<double>(blocks) * c_.mad_head +
-                                     static_cast<double>(p * ceil_div(x.m, c_.align_m) * fractals * ceil_div(x.n, c_.align_n)));
+    return static_cast<double>(t) *
+           (static_cast<double>(blocks) * c_.mad_head +
+            static_cast<double>(p * ceil_div(x.m, c_.align_m) * fractals * ceil_div(x.n, c_.align_n)));
   }
 
   // TIL-6
@@ -115,8 +136,9 @@ class Chooser {
     while (odd > 1 && odd % 2 == 0) odd /= 2;
     return static_cast<double>(t) *
            (c_.drain_fixed_cycles +
-            static_cast<double>(x.m) * (std::max(c_.drain_row_cycles, static_cast<double>(c_.bytes_c * x.n) / c_.bw_drain) +
-                                        c_.drain_penalty_cycles * static_cast<double>(odd - 1)));
+            static_cast<double>(x.m) *
+                (std::max(c_.drain_row_cycles, static_cast<double>(c_.bytes_c * x.n) / c_.bw_drain) +
+                 c_.drain_penalty_cycles * static_cast<double>(odd - 1)));
   }
 
   std::optional<Candidate> search(Regime r) const {
@@ -138,8 +160,12 @@ class Chooser {
       steps(c_.min_n, c_.align_n, top_n, [&](int64_t n) {
         if (up(up(m, c_.box_align_m), c_.l0c_align_m) * up(n, c_.box_align_n) * c_.bytes_c > c_bytes) return;
         steps(c_.min_k, c_.align_k, top_k, [&](int64_t k) {
-          if (up(m, c_.box_align_m) * k * c_.bytes_a > a_bytes || up(n, c_.box_align_n) * k * c_.bytes_b > b_bytes) return;
-          if (c_.K % k != 0 && !(c_.allow_k_boundary && c_.K % c_.align_k == 0) && !(c_.allow_padding && k == top_k)) return;
+          if (up(m, c_.box_align_m) * k * c_.bytes_a > a_bytes ||
+              up(n, c_.box_align_n) * k * c_.bytes_b > b_bytes)
+            return;
+          if (c_.K % k != 0 && !(c_.allow_k_boundary && c_.K % c_.align_k == 0) &&
+              !(c_.allow_padding && k == top_k))
+            return;
           if (full_k && k != c_.K) return;
           Candidate x;
           x.m = m;
@@ -155,17 +181,22 @@ class Chooser {
   void judge(Candidate x, Regime r, std::optional<Candidate>& best) const {
     const int64_t tm = ceil_div(c_.M, x.m), tn = ceil_div(c_.N, x.n), t = tm * tn;
     x.holds_a = hold_a(tm) <= hold_b(tn);
-    const bool rows_outer = r.stationarity == Stationarity::kA || (r.stationarity == Stationarity::kOutput && x.holds_a);
+    const bool rows_outer =
+        r.stationarity == Stationarity::kA || (r.stationarity == Stationarity::kOutput && x.holds_a);
     if (r.double_buffered && (rows_outer ? c_.N / x.n : c_.M / x.m) < 2) return;
     const bool covers = x.m >= c_.M && x.n >= c_.N;
     if (x.k == c_.K && !covers) {
       if (c_.max_n_pipelined > 0 && rows_outer && x.n > c_.max_n_pipelined) return;
-      if (c_.max_n_nested_pipelined > 0 && r.stationarity == Stationarity::kOutput && x.holds_a && x.n > c_.max_n_nested_pipelined) return;
+      if (c_.max_n_nested_pipelined > 0 && r.stationarity == Stationarity::kOutput && x.holds_a &&
+          x.n > c_.max_n_nested_pipelined)
+        return;
     }
     x.load = load_cycles(x, r.stationarity, tm, tn);
     const double work = std::max(x.load, multiply_cycles(x, t));
     const double drain = drain_cycles(x, t);
-    const double cost = r.double_buffered ? std::max(work, drain) + std::min(work, drain) / static_cast<double>(t) : work + drain;
+    const double cost = r.double_buffered
+                            ? std::max(work, drain) + std::min(work, drain) / static_cast<double>(t)
+                            : work + drain;
     x.cost = std::llround(cost);
     x.volume = tm * x.m * tn * x.n * ceil_div(c_.K, x.k) * x.k;
     if (!best || better(x, *best)) best = x;
@@ -192,9 +223,12 @@ class Chooser {
     out.padded_compute_volume = x.volume;
     const int64_t tm = ceil_div(c_.M, x.m), tn = ceil_div(c_.N, x.n);
     const int64_t a = c_.bytes_a * c_.M * c_.K, b = c_.bytes_b * c_.K * c_.N;
-    const bool holds_a = r.stationarity == Stationarity::kA || (r.stationarity == Stationarity::kOutput && x.k == c_.K && x.holds_a);
-    const bool holds_b = r.stationarity == Stationarity::kB || (r.stationarity == Stationarity::kOutput && x.k == c_.K && !x.holds_a);
-    out.estimated_traffic_bytes = (holds_a ? a : a * tn) + (holds_b ? b : b * tm) + c_.bytes_c * c_.M * c_.N * (c_.c_read ? 2 : 1);
+    const bool holds_a = r.stationarity == Stationarity::kA ||
+                         (r.stationarity == Stationarity::kOutput && x.k == c_.K && x.holds_a);
+    const bool holds_b = r.stationarity == Stationarity::kB ||
+                         (r.stationarity == Stationarity::kOutput && x.k == c_.K && !x.holds_a);
+    out.estimated_traffic_bytes =
+        (holds_a ? a : a * tn) + (holds_b ? b : b * tm) + c_.bytes_c * c_.M * c_.N * (c_.c_read ? 2 : 1);
     const auto below = [&](const char* name, int64_t value, int64_t least) {
       if (value >= least) return;
       out.perf_hint += std::string(out.perf_hint.empty() ? "" : "; ") + name + "=" + std::to_string(value) +

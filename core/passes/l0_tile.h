@@ -10,7 +10,8 @@ namespace pypto::passes {
 
 enum class Stationarity : uint8_t { kOutput, kA, kB };
 
-/// What the tile chooser is asked (04 section 23); the product is [M, K] x [K, N]. Bytes, elements, bytes per cycle.
+/// What the tile chooser is asked (04 section 23); the product is [M, K] x [K, N]. Bytes, elements, bytes per
+/// cycle.
 struct L0TileConfig {
   int64_t M = 0, N = 0, K = 0;
   int64_t l0a_bytes = 0, l0b_bytes = 0, l0c_bytes = 0;
@@ -40,8 +41,8 @@ struct L0TileResult {
   std::string perf_hint;
 };
 
-/// The tile with the least estimated cost (04 TIL-1 to TIL-8). Throws Failure (kValueError) naming the field that is not
-/// positive, or saying that nothing fits.
+/// The tile with the least estimated cost (04 TIL-1 to TIL-8). Throws Failure (kValueError) naming the field
+/// that is not positive, or saying that nothing fits.
 L0TileResult choose_l0_tile(const L0TileConfig& config);
 
 /// The configuration that the lowering uses for a product on an architecture (04 TIL-9).

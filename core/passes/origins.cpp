@@ -50,7 +50,8 @@ Origin OriginScan::origin(const ir::ExprPtr& e) const {
     case ExprKind::kVar:
       return of(e->var.get());
     case ExprKind::kItem:
-      if (e->args[0]->kind == ExprKind::kTuple) return origin(e->args[0]->args[static_cast<size_t>(e->int_value)]);
+      if (e->args[0]->kind == ExprKind::kTuple)
+        return origin(e->args[0]->args[static_cast<size_t>(e->int_value)]);
       if (e->args[0]->kind == ExprKind::kCall) {
         const auto& call = *e->args[0];
         const auto& results = call.call->callee->return_params;
@@ -109,9 +110,11 @@ void OriginScan::run(const ir::Stmt& s) {
         } else if (s.value->kind == ExprKind::kTuple && i < s.value->args.size()) {
           values.push_back(origin(s.value->args[i]));
         } else if (s.value->kind == ExprKind::kCall && s.value->call && s.value->call->callee &&
-                   i < s.value->call->callee->return_params.size() && s.value->call->callee->return_params[i] >= 0 &&
+                   i < s.value->call->callee->return_params.size() &&
+                   s.value->call->callee->return_params[i] >= 0 &&
                    s.value->call->callee->return_params[i] < static_cast<int>(s.value->args.size())) {
-          values.push_back(origin(s.value->args[static_cast<size_t>(s.value->call->callee->return_params[i])]));
+          values.push_back(
+              origin(s.value->args[static_cast<size_t>(s.value->call->callee->return_params[i])]));
         } else {
           values.push_back(origin(nullptr));
         }
@@ -125,7 +128,8 @@ void OriginScan::run(const ir::Stmt& s) {
       if (!loops_.empty()) {
         const ir::Stmt& loop = *loops_.back().stmt;
         if (loop.explicit_carry && !loop.body.empty() && loop.body.back().get() == &s) {
-          for (size_t i = 0; i < loop.carries.size() && i < values.size(); ++i) set(loop.carries[i].var, values[i]);
+          for (size_t i = 0; i < loop.carries.size() && i < values.size(); ++i)
+            set(loop.carries[i].var, values[i]);
         }
       }
       for (size_t i = 0; i < s.targets.size() && i < values.size(); ++i) set(s.targets[i], values[i]);

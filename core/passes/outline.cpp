@@ -22,18 +22,23 @@ using ir::Stmt;
 using ir::StmtKind;
 using ir::StmtPtr;
 
-bool is_region(ScopeKind k) { return k == ScopeKind::kIncore || k == ScopeKind::kSpmd || k == ScopeKind::kCluster; }
+bool is_region(ScopeKind k) {
+  return k == ScopeKind::kIncore || k == ScopeKind::kSpmd || k == ScopeKind::kCluster;
+}
 
 bool has_region(const Block& block) {
   bool found = false;
-  walk_stmts(block, [&](const StmtPtr& s) { found = found || (s->kind == StmtKind::kScope && is_region(s->scope->kind)); });
+  walk_stmts(block, [&](const StmtPtr& s) {
+    found = found || (s->kind == StmtKind::kScope && is_region(s->scope->kind));
+  });
   return found;
 }
 
 bool has_device_scope(const Block& block) {
   bool found = false;
   walk_stmts(block, [&](const StmtPtr& s) {
-    found = found || (s->kind == StmtKind::kScope && s->scope->kind == ScopeKind::kHierarchy && s->scope->level < ir::Level::kHost);
+    found = found || (s->kind == StmtKind::kScope && s->scope->kind == ScopeKind::kHierarchy &&
+                      s->scope->level < ir::Level::kHost);
   });
   return found;
 }
@@ -41,7 +46,8 @@ bool has_device_scope(const Block& block) {
 /// Calls of a block, not looking into nested regions that will be functions of their own.
 void find_calls(const Block& block, std::vector<StmtPtr>& out) {
   walk_stmts(block, [&](const StmtPtr& s) {
-    if ((s->kind == StmtKind::kAssign || s->kind == StmtKind::kEval) && s->value && s->value->kind == ExprKind::kCall) {
+    if ((s->kind == StmtKind::kAssign || s->kind == StmtKind::kEval) && s->value &&
+        s->value->kind == ExprKind::kCall) {
       out.push_back(s);
     }
   });
@@ -149,7 +155,8 @@ class OutlineFunction {
   }
 
   void name(Region& r, const char* suffix) {
-    r.name = r.facts->name_hint.empty() ? f_.name + "_" + suffix + "_" + std::to_string(count_++) : r.facts->name_hint;
+    r.name = r.facts->name_hint.empty() ? f_.name + "_" + suffix + "_" + std::to_string(count_++)
+                                        : r.facts->name_hint;
   }
 
   void finish(Region& r, Block& code) {
@@ -202,7 +209,8 @@ class OutlineFunction {
   }
 
   static void merge_facts(ScopeInfo& into, const ScopeInfo& from) {
-    if (into.name_hint.empty() || !from.name_hint.empty()) into.name_hint = from.name_hint.empty() ? into.name_hint : from.name_hint;
+    if (into.name_hint.empty() || !from.name_hint.empty())
+      into.name_hint = from.name_hint.empty() ? into.name_hint : from.name_hint;
     if (from.has_split) {
       into.has_split = true;
       into.split = from.split;
@@ -247,7 +255,8 @@ class OutlineFunction {
           results.pop_back();
         }
       }
-      out.push_back(make_task_call(f_, old.callee, call->value->args, results, merged, true, old.no_dep, call->span));
+      out.push_back(
+          make_task_call(f_, old.callee, call->value->args, results, merged, true, old.no_dep, call->span));
     }
     return out;
   }
@@ -393,7 +402,8 @@ void outline(ir::Module& module) {
       f->type = FunctionType::kInCore;
       f->opaque_kernel = false;
     }
-    if (f->is_sub_worker || f->is_kernel() || f->type == FunctionType::kGroup || !f->external_source.empty()) {
+    if (f->is_sub_worker || f->is_kernel() || f->type == FunctionType::kGroup ||
+        !f->external_source.empty()) {
       result.push_back(f);
       continue;
     }
@@ -403,7 +413,8 @@ void outline(ir::Module& module) {
       result.push_back(f);
     }
     // An entry that says nothing of its type builds tasks.
-    if (f->type == FunctionType::kOpaque && !f->is_host() && !called.count(f.get())) f->type = FunctionType::kOrchestration;
+    if (f->type == FunctionType::kOpaque && !f->is_host() && !called.count(f.get()))
+      f->type = FunctionType::kOrchestration;
   }
   module.functions = std::move(result);
   for (const auto& f : module.functions) {

@@ -57,12 +57,14 @@ std::vector<std::string> pass_names() { return {kOutline, kSimplify, kCollective
 ir::ModulePtr apply_pass(const std::string& name, const ir::Module& module, const PassOptions& options) {
   ir::ModulePtr copy = ir::clone(module);
   ir::Module& m = *copy;
-  // Stages of the public factories (04 PKG-8) that have no counterpart here, because the representation is already in
-  // that form or the stage belongs to another one, return the program as it is.
-  static const char* const kIdentity[] = {
-      "inline_functions", "unroll_loops", "ctrl_flow_transform", "convert_to_ssa", "normalize_stmt_structure", "flatten_call_expr",
-      "outline_hierarchy_scopes", "outline_cluster_scopes", "convert_tensor_to_tile_ops", "optimize_orch_tensors",
-      "lower_composite_ops", "flatten_tile_nd_to_2d"};
+  // Stages of the public factories (04 PKG-8) that have no counterpart here, because the representation is
+  // already in that form or the stage belongs to another one, return the program as it is.
+  static const char* const kIdentity[] = {"inline_functions",           "unroll_loops",
+                                          "ctrl_flow_transform",        "convert_to_ssa",
+                                          "normalize_stmt_structure",   "flatten_call_expr",
+                                          "outline_hierarchy_scopes",   "outline_cluster_scopes",
+                                          "convert_tensor_to_tile_ops", "optimize_orch_tensors",
+                                          "lower_composite_ops",        "flatten_tile_nd_to_2d"};
   if (name == kOutline || name == "outline_incore_scopes") {
     outline(m);
   } else if (name == kSimplify || name == "simplify") {
@@ -76,11 +78,13 @@ ir::ModulePtr apply_pass(const std::string& name, const ir::Module& module, cons
     check_capacity(m, options);
   } else if (name == "auto_tile_matmul_l0") {
     tile_products(m, options);
-  } else if (std::none_of(std::begin(kIdentity), std::end(kIdentity), [&](const char* n) { return name == n; })) {
+  } else if (std::none_of(std::begin(kIdentity), std::end(kIdentity),
+                          [&](const char* n) { return name == n; })) {
     std::vector<std::string> known = pass_names();
     known.insert(known.end(), std::begin(kIdentity), std::end(kIdentity));
     const std::string near = nearest(name, known);
-    fail(ErrorClass::kValueError, "there is no pass '" + name + "'", {}, near.empty() ? "" : "did you mean '" + near + "'?");
+    fail(ErrorClass::kValueError, "there is no pass '" + name + "'", {},
+         near.empty() ? "" : "did you mean '" + near + "'?");
   }
   return copy;
 }

@@ -35,7 +35,8 @@ TypePtr with_space(const TypePtr& t, MemorySpace space) {
   return copy;
 }
 
-/// Gives every tile a memory space: what its consumers need, Mat when one of them is a matrix operand (01 L-144).
+/// Gives every tile a memory space: what its consumers need, Mat when one of them is a matrix operand (01
+/// L-144).
 class SpaceAssigner {
  public:
   explicit SpaceAssigner(Function& f) : f_(f) {}
@@ -75,7 +76,8 @@ class SpaceAssigner {
       if (x->kind != ExprKind::kOp) return;
       for (const int i : matrix_operands(x->op)) {
         const auto k = static_cast<size_t>(i);
-        if (k < x->args.size() && x->args[k] && x->args[k]->type && x->args[k]->type->is_tile()) demand(x->args[k]);
+        if (k < x->args.size() && x->args[k] && x->args[k]->type && x->args[k]->type->is_tile())
+          demand(x->args[k]);
       }
       if (x->op == OpId::k_move) {
         const auto to = static_cast<MemorySpace>(x->attrs.get_int(AttrKey::k_target_memory));
@@ -119,7 +121,8 @@ class SpaceAssigner {
       same = same && args.back() == a;
     }
     TypePtr type = e->type;
-    if (e->kind == ExprKind::kVar && e->var->type != e->type && e->type && e->type->is_tile() && e->type->space == MemorySpace::kUnset) {
+    if (e->kind == ExprKind::kVar && e->var->type != e->type && e->type && e->type->is_tile() &&
+        e->type->space == MemorySpace::kUnset) {
       return ir::var_ref(e->var, e->span);
     }
     if (e->kind == ExprKind::kOp && type && type->is_tile() && type->space == MemorySpace::kUnset) {
@@ -143,7 +146,8 @@ class SpaceAssigner {
     copy->type = type;
     if (loads_.count(e.get())) loads_.insert(copy.get());
     kept_.push_back(copy);
-    if (e->op == OpId::k_load && e->kind == ExprKind::kOp && type->is_tile() && !e->attrs.find(AttrKey::k_target_memory)) {
+    if (e->op == OpId::k_load && e->kind == ExprKind::kOp && type->is_tile() &&
+        !e->attrs.find(AttrKey::k_target_memory)) {
       copy->attrs.set(AttrKey::k_target_memory, static_cast<int64_t>(type->space));
     }
     changed_ = true;
@@ -151,8 +155,8 @@ class SpaceAssigner {
   }
 
   void settle(const VarPtr& v, const TypePtr& from) {
-    if (!v || !v->type || !v->type->is_tile() || v->type->space != MemorySpace::kUnset || !from || !from->is_tile() ||
-        from->space == MemorySpace::kUnset) {
+    if (!v || !v->type || !v->type->is_tile() || v->type->space != MemorySpace::kUnset || !from ||
+        !from->is_tile() || from->space == MemorySpace::kUnset) {
       return;
     }
     v->type = with_space(v->type, from->space);
@@ -206,18 +210,24 @@ void check_layouts(const Function& f) {
       using L = ir::TileLayout;
       switch (t.space) {
         case MemorySpace::kLeft:
-        case MemorySpace::kAcc: return {L::kColMajor, L::kRowMajor};
-        case MemorySpace::kRight: return {L::kRowMajor, L::kColMajor};
-        case MemorySpace::kLeftScale: return {L::kRowMajor, L::kRowMajor};
-        case MemorySpace::kRightScale: return {L::kColMajor, L::kColMajor};
-        default: return {L::kNoneBox, L::kNoneBox};
+        case MemorySpace::kAcc:
+          return {L::kColMajor, L::kRowMajor};
+        case MemorySpace::kRight:
+          return {L::kRowMajor, L::kColMajor};
+        case MemorySpace::kLeftScale:
+          return {L::kRowMajor, L::kRowMajor};
+        case MemorySpace::kRightScale:
+          return {L::kColMajor, L::kColMajor};
+        default:
+          return {L::kNoneBox, L::kNoneBox};
       }
     }();
     if (fixed.first == ir::TileLayout::kNoneBox) continue;
     if ((t.tile_view->blayout && *t.tile_view->blayout != fixed.first) ||
         (t.tile_view->slayout && *t.tile_view->slayout != fixed.second)) {
       fail(ErrorClass::kValueError,
-           "Tile '" + v->name + "' lives in " + type_text(t) + ", whose layout is fixed: it does not allow blayout/slayout to override",
+           "Tile '" + v->name + "' lives in " + type_text(t) +
+               ", whose layout is fixed: it does not allow blayout/slayout to override",
            v->span, "leave blayout and slayout out");
     }
   }
@@ -254,7 +264,8 @@ class MixedStores {
     if (e->kind == ExprKind::kOp) {
       const auto& row = ir::op_row(e->op);
       if (row.alias == ir::AliasClass::kView) return of(e->args[0]);
-      if (row.alias == ir::AliasClass::kInPlace && row.inplace_param >= 0) return of(e->args[static_cast<size_t>(row.inplace_param)]);
+      if (row.alias == ir::AliasClass::kInPlace && row.inplace_param >= 0)
+        return of(e->args[static_cast<size_t>(row.inplace_param)]);
     }
     return {};
   }
@@ -284,13 +295,15 @@ class MixedStores {
       own_exprs(*s, [&](const ExprPtr& e) {
         walk_expr(e, [&](const ExprPtr& x) {
           if (x->kind != ExprKind::kOp) return;
-          if (x->op == OpId::k_fence || x->op == OpId::k_bar_all) fences_.push_back({x->span, position_, depth_, false});
+          if (x->op == OpId::k_fence || x->op == OpId::k_bar_all)
+            fences_.push_back({x->span, position_, depth_, false});
           int target = -1;
           if (x->op == OpId::k_store) target = 2;
           if (x->op == OpId::k_assemble || x->op == OpId::k_write) target = 0;
           if (target < 0) return;
           for (const Var* root : of(x->args[static_cast<size_t>(target)])) {
-            writes_[root].push_back({x->span.known() ? x->span : s->span, position_, depth_, x->op == OpId::k_write});
+            writes_[root].push_back(
+                {x->span.known() ? x->span : s->span, position_, depth_, x->op == OpId::k_write});
           }
           ++position_;
         });
@@ -307,7 +320,8 @@ class MixedStores {
   void judge(const VarPtr& p) const {
     const auto it = writes_.find(p.get());
     if (it == writes_.end() || p->type->is_window()) return;
-    if (p->type->storage && p->type->storage->created) return;  // made by the control-plane body around the region
+    if (p->type->storage && p->type->storage->created)
+      return;  // made by the control-plane body around the region
     const Write* bulk = nullptr;
     const Write* element = nullptr;
     for (const auto& w : it->second) {
@@ -319,17 +333,20 @@ class MixedStores {
     }
     if (!bulk || !element) return;
     // Every bulk write, then a fence, then every element write; not around the same loop.
-    const bool ordered = bulk->position < element->position && bulk->depth == 0 + std::min(bulk->depth, element->depth) &&
-                         std::any_of(fences_.begin(), fences_.end(), [&](const Write& f) {
-                           return f.position >= bulk->position && f.position <= element->position;
-                         });
+    const bool ordered =
+        bulk->position < element->position && bulk->depth == 0 + std::min(bulk->depth, element->depth) &&
+        std::any_of(
+            fences_.begin(), fences_.end(),
+            [&](const Write& f) { return f.position >= bulk->position && f.position <= element->position; });
     if (ordered && (bulk->depth == 0 || element->depth == 0)) return;
     Diagnostic d;
     d.cls = ErrorClass::kValueError;
-    d.message = "Kernel '" + f_.name + "' mixes bulk stores (" + bulk->span.file_line() + ") and scalar stores (" +
-                element->span.file_line() + ") to tensor '" + p->name + "'";
+    d.message = "Kernel '" + f_.name + "' mixes bulk stores (" + bulk->span.file_line() +
+                ") and scalar stores (" + element->span.file_line() + ") to tensor '" + p->name + "'";
     d.span = element->span;
-    d.hint = "write the elements in a kernel of their own, or put pl.system.fence() between the last bulk store and the first pl.write";
+    d.hint =
+        "write the elements in a kernel of their own, or put pl.system.fence() between the last bulk store "
+        "and the first pl.write";
     d.notes.push_back({"the bulk store is here", bulk->span});
     throw Failure(std::move(d));
   }

@@ -79,7 +79,8 @@ Poly Poly::quotient(const Poly& a, const Poly& b) {
     }
   }
   if (a == b) return 1;
-  return atom("((" + a.text() + ") // " + (b.constant() || b.terms_.size() == 1 ? b.text() : "(" + b.text() + ")") + ")");
+  return atom("((" + a.text() + ") // " +
+              (b.constant() || b.terms_.size() == 1 ? b.text() : "(" + b.text() + ")") + ")");
 }
 
 Poly Poly::remainder(const Poly& a, const Poly& b) {
@@ -100,7 +101,8 @@ Poly Poly::remainder(const Poly& a, const Poly& b) {
   }
   if (rest.terms_.size() == 1 && rest.terms_.begin()->second == 1 && rest.terms_.begin()->first.size() == 1) {
     const std::string& only = rest.terms_.begin()->first[0];
-    if (only.size() > tail.size() && only.compare(only.size() - tail.size(), tail.size(), tail) == 0) return atom(only);
+    if (only.size() > tail.size() && only.compare(only.size() - tail.size(), tail.size(), tail) == 0)
+      return atom(only);
     if (only == "me" && modulus == "P") return rest;  // a rank is below the number of ranks
   }
   // Non-negative form: one modulus per term that is subtracted.

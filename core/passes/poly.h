@@ -9,8 +9,8 @@
 
 namespace pypto::passes {
 
-/// An integer expression in normal form: a sum of products of atoms. Atoms are texts: symbols, and quotients, remainders
-/// and extrema of normal forms. Equal expressions that differ by rearranging have equal texts.
+/// An integer expression in normal form: a sum of products of atoms. Atoms are texts: symbols, and quotients,
+/// remainders and extrema of normal forms. Equal expressions that differ by rearranging have equal texts.
 class Poly {
  public:
   Poly() = default;

@@ -65,11 +65,16 @@ bool is_passed_by_value(const ir::Type& t) {
 
 const char* kind_word(const ir::Type& t) {
   switch (t.kind) {
-    case TypeKind::kTile: return "tile";
-    case TypeKind::kArray: return "array";
-    case TypeKind::kScalar: return t.dtype == DType::kTaskId ? "task handle" : "scalar";
-    case TypeKind::kTuple: return "tuple";
-    default: return "value";
+    case TypeKind::kTile:
+      return "tile";
+    case TypeKind::kArray:
+      return "array";
+    case TypeKind::kScalar:
+      return t.dtype == DType::kTaskId ? "task handle" : "scalar";
+    case TypeKind::kTuple:
+      return "tuple";
+    default:
+      return "value";
   }
 }
 
@@ -88,7 +93,8 @@ class BodyCloner : public ir::Cloner {
 
 class Outliner {
  public:
-  Outliner(Function& owner, const Region& region) : owner_(owner), region_(region), span_(region.stmt->span) {}
+  Outliner(Function& owner, const Region& region)
+      : owner_(owner), region_(region), span_(region.stmt->span) {}
 
   OutlinedRegion run() {
     fn_ = std::make_shared<Function>();
@@ -112,10 +118,10 @@ class Outliner {
 
  private:
   struct Output {
-    VarPtr var;                  ///< variable of the region whose value leaves, or the target of the create
+    VarPtr var;  ///< variable of the region whose value leaves, or the target of the create
     const ir::Expr* create = nullptr;  ///< the create_tensor that becomes this output, else a copy at the end
-    VarPtr outer;                ///< tensor in the function around
-    TypePtr outer_type;          ///< its type, set when the region has been copied
+    VarPtr outer;                      ///< tensor in the function around
+    TypePtr outer_type;                ///< its type, set when the region has been copied
     VarPtr param;
     TypePtr type;
     size_t arg = 0;
@@ -195,8 +201,8 @@ class Outliner {
       ControlSlice one(region_.body, outer_creates_, region_.facts->core_num);
       if (one.build({v.get()})) continue;
       refuse(v,
-             "is computed in the " + region_text() + " and read after it, but cannot be computed in the control plane: " +
-                 one.reason(),
+             "is computed in the " + region_text() +
+                 " and read after it, but cannot be computed in the control plane: " + one.reason(),
              "write it to a tensor inside the region and read it after it, or compute it outside");
     }
     fail_internal(__FILE__, __LINE__, "addresses that can be computed alone but not together");
@@ -204,8 +210,7 @@ class Outliner {
 
   void refuse_blocks(const VarPtr& v) {
     if (!region_.blocks) return;
-    refuse(v,
-           "is made by each block of the " + region_text() + " and read after it; each block has its own",
+    refuse(v, "is made by each block of the " + region_text() + " and read after it; each block has its own",
            "create the tensor before the region and let each block write its part");
   }
 
@@ -227,7 +232,8 @@ class Outliner {
   VarPtr create_target(const ir::Expr* create, const VarPtr& otherwise) const {
     VarPtr found;
     walk_stmts(region_.body, [&](const StmtPtr& s) {
-      if (s->kind == StmtKind::kAssign && s->value.get() == create && s->targets.size() == 1) found = s->targets[0];
+      if (s->kind == StmtKind::kAssign && s->value.get() == create && s->targets.size() == 1)
+        found = s->targets[0];
     });
     return found ? found : otherwise;
   }
@@ -245,9 +251,7 @@ class Outliner {
 
   static int definitions(const Block& block, const VarPtr& var) {
     int n = 0;
-    walk_stmts(block, [&](const StmtPtr& s) {
-      own_defs(*s, [&](const VarPtr& v) { n += v == var; });
-    });
+    walk_stmts(block, [&](const StmtPtr& s) { own_defs(*s, [&](const VarPtr& v) { n += v == var; }); });
     return n;
   }
 
@@ -255,9 +259,11 @@ class Outliner {
   VarPtr outer_var(const Output& o) {
     VarSet at_end;
     if (!o.create) at_end.insert(o.var.get());
-    bool taken = std::any_of(outputs_.begin(), outputs_.end(), [&](const Output& x) { return x.outer == o.var; });
+    bool taken =
+        std::any_of(outputs_.begin(), outputs_.end(), [&](const Output& x) { return x.outer == o.var; });
     // It takes the output's type, so it must not stand for anything else outside the region.
-    taken = taken || o.var->kind == VarKind::kParam || definitions(owner_.body, o.var) != definitions(region_.body, o.var);
+    taken = taken || o.var->kind == VarKind::kParam ||
+            definitions(owner_.body, o.var) != definitions(region_.body, o.var);
     if (!taken && !Liveness(region_.body, at_end).start().count(o.var.get())) return o.var;
     return owner_.add_var(o.var->name, o.outer_type, VarKind::kLocal, o.var->span);
   }
@@ -356,7 +362,8 @@ class Outliner {
       if (o.create) {
         cloner_->creates[o.create] = o.param;
         if (names_only(o)) cloner_->vars[o.var.get()] = o.param;
-        if (o.create->type->storage) cloner_->storages[o.create->type->storage.get()] = o.param->type->storage;
+        if (o.create->type->storage)
+          cloner_->storages[o.create->type->storage.get()] = o.param->type->storage;
       }
       o.arg = args_.size();
       args_.push_back(nullptr);
@@ -378,15 +385,17 @@ class Outliner {
     AttrMap attrs;
     attrs.set(AttrKey::k_extent, extent);
     attrs.set(AttrKey::k_dtype, static_cast<int64_t>(v->type->dtype));
-    prologue_.push_back(assign({copy}, ir::op_expr(OpId::k_array_create, {nullptr, nullptr}, attrs, v->type, span_), span_));
+    prologue_.push_back(
+        assign({copy}, ir::op_expr(OpId::k_array_create, {nullptr, nullptr}, attrs, v->type, span_), span_));
     const TypePtr element = ir::scalar_type(v->type->dtype);
     for (int64_t i = 0; i < extent; ++i) {
       VarPtr p = add_param(v->name + "_" + std::to_string(i), element, ParamDirection::kIn, v->span);
       const ExprPtr index = ir::int_const(i, DType::kIndex, span_);
-      prologue_.push_back(assign({copy},
-                                 ir::op_expr(OpId::k_array_update, {ir::var_ref(copy, span_), index, ir::var_ref(p, span_)},
-                                             {}, v->type, span_),
-                                 span_));
+      prologue_.push_back(
+          assign({copy},
+                 ir::op_expr(OpId::k_array_update, {ir::var_ref(copy, span_), index, ir::var_ref(p, span_)},
+                             {}, v->type, span_),
+                 span_));
       args_.push_back(ir::op_expr(OpId::k_array_get, {ir::var_ref(v, span_), index}, {}, element, span_));
     }
   }
@@ -416,7 +425,8 @@ class Outliner {
     });
   }
 
-  // An extent of a parameter: a constant, an expression over symbols of the new function, or a symbol of its own.
+  // An extent of a parameter: a constant, an expression over symbols of the new function, or a symbol of its
+  // own.
   Dim param_dim(const Dim& d, const std::string& param, int axis) {
     if (d.is_const()) return d;
     if (d.expr) {
@@ -436,7 +446,8 @@ class Outliner {
 
   TypePtr param_type(const ir::Type& t, const std::string& name, int index) {
     auto copy = std::make_shared<ir::Type>(t);
-    for (size_t i = 0; i < copy->shape.size(); ++i) copy->shape[i] = param_dim(t.shape[i], name, static_cast<int>(i));
+    for (size_t i = 0; i < copy->shape.size(); ++i)
+      copy->shape[i] = param_dim(t.shape[i], name, static_cast<int>(i));
     if (copy->place == ir::TensorPlace::kOnChip) copy->place = ir::TensorPlace::kGlobal;
     copy->valid.clear();
     copy->tensor_view = nullptr;
@@ -457,7 +468,8 @@ class Outliner {
     return copy;
   }
 
-  /// The variable of a created output never stands for anything else in the region: it can be the parameter itself.
+  /// The variable of a created output never stands for anything else in the region: it can be the parameter
+  /// itself.
   bool names_only(const Output& o) const {
     if (Liveness(region_.body).start().count(o.var.get())) return false;
     bool only = true;
@@ -483,8 +495,8 @@ class Outliner {
     for (auto& s : block) {
       s->body = without_self_moves(std::move(s->body));
       s->else_body = without_self_moves(std::move(s->else_body));
-      const bool self = s->kind == StmtKind::kAssign && s->targets.size() == 1 && s->value->kind == ExprKind::kVar &&
-                        s->value->var == s->targets[0];
+      const bool self = s->kind == StmtKind::kAssign && s->targets.size() == 1 &&
+                        s->value->kind == ExprKind::kVar && s->value->var == s->targets[0];
       if (!self) out.push_back(std::move(s));
     }
     return out;
@@ -500,7 +512,8 @@ class Outliner {
       AttrMap attrs;
       attrs.set(AttrKey::k_atomic, int64_t{0});
       ExprPtr call = ir::op_expr(
-          OpId::k_assemble, {ir::var_ref(o.param, span_), ir::var_ref(value, span_), ir::tuple_expr(zeros, span_), nullptr},
+          OpId::k_assemble,
+          {ir::var_ref(o.param, span_), ir::var_ref(value, span_), ir::tuple_expr(zeros, span_), nullptr},
           attrs, o.param->type, span_);
       fn_->body.push_back(evaluate(call, span_));
     }
@@ -512,8 +525,10 @@ class Outliner {
       const VarPtr& p = fn_->params[i];
       if (!p->type->is_array_like()) continue;
       const Access a = found.at(p.get());
-      ParamDirection d = a.write ? (a.read ? ParamDirection::kInOut : ParamDirection::kOut) : ParamDirection::kIn;
-      const bool output = std::any_of(outputs_.begin(), outputs_.end(), [&](const Output& o) { return o.param == p; });
+      ParamDirection d =
+          a.write ? (a.read ? ParamDirection::kInOut : ParamDirection::kOut) : ParamDirection::kIn;
+      const bool output =
+          std::any_of(outputs_.begin(), outputs_.end(), [&](const Output& o) { return o.param == p; });
       if (output && d == ParamDirection::kIn) d = ParamDirection::kOut;
       fn_->directions[i] = d;
     }
@@ -613,17 +628,21 @@ class Outliner {
         attrs.set(AttrKey::k_layout, static_cast<int64_t>(ir::TensorLayout::kND));
         attrs.set(AttrKey::k_manual_dep, int64_t{0});
       }
-      std::vector<ExprPtr> args(o.create ? o.create->args.size() : ir::op_params(ir::op_row(OpId::k_create_tensor), ir::kFormFlat).size());
+      std::vector<ExprPtr> args(o.create
+                                    ? o.create->args.size()
+                                    : ir::op_params(ir::op_row(OpId::k_create_tensor), ir::kFormFlat).size());
       args[0] = ir::tuple_expr(shape, span_);
       if (o.create) {
         for (size_t i = 1; i < args.size(); ++i) args[i] = o.create->args[i];
       }
-      code.push_back(assign({o.outer}, ir::op_expr(OpId::k_create_tensor, args, attrs, o.outer->type, span_), o.var->span));
+      code.push_back(assign({o.outer}, ir::op_expr(OpId::k_create_tensor, args, attrs, o.outer->type, span_),
+                            o.var->span));
     }
   }
 
   std::vector<ExprPtr> shape_of(const Output& o) {
-    if (o.create && !o.create->args.empty() && o.create->args[0] && o.create->args[0]->kind == ExprKind::kTuple) {
+    if (o.create && !o.create->args.empty() && o.create->args[0] &&
+        o.create->args[0]->kind == ExprKind::kTuple) {
       return o.create->args[0]->args;
     }
     std::vector<ExprPtr> shape;
@@ -673,8 +692,9 @@ std::string FunctionNames::unique(const std::string& wanted) {
 
 OutlinedRegion outline_region(Function& owner, const Region& region) { return Outliner(owner, region).run(); }
 
-StmtPtr make_task_call(Function& owner, const FunctionPtr& callee, std::vector<ExprPtr> args, std::vector<VarPtr> results,
-                       const ir::ScopeInfo& facts, bool blocks, std::vector<bool> no_dep, const Span& span) {
+StmtPtr make_task_call(Function& owner, const FunctionPtr& callee, std::vector<ExprPtr> args,
+                       std::vector<VarPtr> results, const ir::ScopeInfo& facts, bool blocks,
+                       std::vector<bool> no_dep, const Span& span) {
   auto info = std::make_shared<ir::CallInfo>();
   info->callee = callee;
   no_dep.resize(args.size());
@@ -700,7 +720,8 @@ StmtPtr make_task_call(Function& owner, const FunctionPtr& callee, std::vector<E
   if (info->submit) {
     types.push_back(ir::scalar_type(DType::kTaskId));
     VarPtr task = facts.task;
-    if (!task) task = owner.add_var(callee->name + "_tid", ir::scalar_type(DType::kTaskId), VarKind::kTask, span);
+    if (!task)
+      task = owner.add_var(callee->name + "_tid", ir::scalar_type(DType::kTaskId), VarKind::kTask, span);
     while (targets.size() + 1 < types.size()) {
       targets.push_back(owner.add_var("_", types[targets.size()], VarKind::kLocal, span));
     }

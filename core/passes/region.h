@@ -26,11 +26,11 @@ class FunctionNames {
 struct Region {
   const ir::Stmt* stmt = nullptr;  ///< for locations
   ir::Block body;
-  std::string name;                ///< already unique
+  std::string name;  ///< already unique
   ir::FunctionType type = ir::FunctionType::kInCore;
   ir::Level level = ir::Level::kNone;
   ir::Role role = ir::Role::kNone;
-  std::string kind = "pl.at";      ///< for messages
+  std::string kind = "pl.at";            ///< for messages
   std::shared_ptr<ir::ScopeInfo> facts;  ///< what the call and the function carry on
   bool blocks = false;                   ///< launched over facts->core_num blocks
   const VarSet* live_after = nullptr;
@@ -46,8 +46,8 @@ struct OutlinedRegion {
 /// Turns a region of `owner` into a function of its own and the code that calls it (01 L-111, L-186).
 OutlinedRegion outline_region(ir::Function& owner, const Region& region);
 
-/// The call statement of a task: plain when nothing but the call has to be said, else in submit form, which also binds
-/// the task handle (01 L-130). `results` receive the callee's results.
+/// The call statement of a task: plain when nothing but the call has to be said, else in submit form, which
+/// also binds the task handle (01 L-130). `results` receive the callee's results.
 ir::StmtPtr make_task_call(ir::Function& owner, const ir::FunctionPtr& callee, std::vector<ir::ExprPtr> args,
                            std::vector<ir::VarPtr> results, const ir::ScopeInfo& facts, bool blocks,
                            std::vector<bool> no_dep, const Span& span);

@@ -79,17 +79,17 @@ class SymbolNames {
     }
   };
 
-
  public:
   explicit SymbolNames(Function& f) : f_(f) {
     std::unordered_map<const Var*, int> count;
-    walk_stmts(f.body, [&](const StmtPtr& s) {
-      own_defs(*s, [&](const ir::VarPtr& v) { ++count[v.get()]; });
-    });
+    walk_stmts(f.body,
+               [&](const StmtPtr& s) { own_defs(*s, [&](const ir::VarPtr& v) { ++count[v.get()]; }); });
     for (bool changed = true; changed;) {
       changed = false;
       walk_stmts(f.body, [&](const StmtPtr& s) {
-        if (s->kind != StmtKind::kAssign || s->targets.size() != 1 || !s->targets[0] || !s->value || s->value->kind != ExprKind::kVar) return;
+        if (s->kind != StmtKind::kAssign || s->targets.size() != 1 || !s->targets[0] || !s->value ||
+            s->value->kind != ExprKind::kVar)
+          return;
         const auto& v = s->targets[0];
         if (!v->type->is_scalar() || count[v.get()] != 1 || cloner_.values.count(v.get())) return;
         const auto known = cloner_.values.find(s->value->var.get());
@@ -112,7 +112,9 @@ class SymbolNames {
   void rewrite(Block& block) {
     Block out;
     for (auto& s : block) {
-      if (s->kind == StmtKind::kAssign && s->targets.size() == 1 && s->targets[0] && cloner_.values.count(s->targets[0].get())) continue;
+      if (s->kind == StmtKind::kAssign && s->targets.size() == 1 && s->targets[0] &&
+          cloner_.values.count(s->targets[0].get()))
+        continue;
       s->value = cloner_.expr(s->value);
       s->values = cloner_.exprs(s->values);
       s->start = cloner_.expr(s->start);
@@ -232,8 +234,8 @@ class Simplifier {
     for (auto& s : block) {
       drop(s->body, used, changed);
       drop(s->else_body, used, changed);
-      if (s->kind == StmtKind::kAssign && s->targets.size() == 1 && s->targets[0] && !used.count(s->targets[0].get()) &&
-          s->targets[0]->type->is_scalar() && is_harmless(s->value)) {
+      if (s->kind == StmtKind::kAssign && s->targets.size() == 1 && s->targets[0] &&
+          !used.count(s->targets[0].get()) && s->targets[0]->type->is_scalar() && is_harmless(s->value)) {
         changed = true;
         continue;
       }

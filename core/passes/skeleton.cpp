@@ -40,7 +40,8 @@ struct Node {
   bool operator==(const Node& o) const { return text == o.text && body == o.body && other == o.other; }
 };
 
-/// Which scalar parameters of device functions are the rank of the device they run on, or the number of ranks.
+/// Which scalar parameters of device functions are the rank of the device they run on, or the number of
+/// ranks.
 class ThreadedRanks {
  public:
   explicit ThreadedRanks(const ir::Module& m) {
@@ -101,7 +102,8 @@ class Skeleton {
         const auto& s = p->type->shape;
         const bool column = s[1].is_const() && s[1].value == 1;
         const auto& extent = column ? s[0] : s[1];
-        if (extent.expr && extent.expr->kind == ExprKind::kVar) scalars_[extent.expr->var.get()] = Poly::atom("P");
+        if (extent.expr && extent.expr->kind == ExprKind::kVar)
+          scalars_[extent.expr->var.get()] = Poly::atom("P");
       }
     }
   }
@@ -131,30 +133,43 @@ class Skeleton {
   Poly poly(const ExprPtr& e) {
     if (!e) return 0;
     switch (e->kind) {
-      case ExprKind::kInt: return e->int_value;
+      case ExprKind::kInt:
+        return e->int_value;
       case ExprKind::kVar: {
         const auto it = scalars_.find(e->var.get());
         if (it != scalars_.end()) return it->second;
         if (e->var->kind == ir::VarKind::kSymbol) return Poly::atom(e->var->name);
         return unknown(e->var.get());
       }
-      case ExprKind::kOp: break;
-      default: return Poly::atom("?");
+      case ExprKind::kOp:
+        break;
+      default:
+        return Poly::atom("?");
     }
     const auto a = [&](size_t i) { return poly(e->args[i]); };
     switch (e->op) {
-      case OpId::k_rank: return Poly::atom("me");
+      case OpId::k_rank:
+        return Poly::atom("me");
       case OpId::k_nranks:
-      case OpId::k_world_size: return Poly::atom("P");
-      case OpId::k_scalar_cast: return a(0);
-      case OpId::k_scalar_add: return a(0) + a(1);
-      case OpId::k_scalar_sub: return a(0) - a(1);
-      case OpId::k_scalar_mul: return a(0) * a(1);
-      case OpId::k_scalar_neg: return Poly(0) - a(0);
-      case OpId::k_scalar_floordiv: return Poly::quotient(a(0), a(1));
-      case OpId::k_scalar_mod: return Poly::remainder(a(0), a(1));
+      case OpId::k_world_size:
+        return Poly::atom("P");
+      case OpId::k_scalar_cast:
+        return a(0);
+      case OpId::k_scalar_add:
+        return a(0) + a(1);
+      case OpId::k_scalar_sub:
+        return a(0) - a(1);
+      case OpId::k_scalar_mul:
+        return a(0) * a(1);
+      case OpId::k_scalar_neg:
+        return Poly(0) - a(0);
+      case OpId::k_scalar_floordiv:
+        return Poly::quotient(a(0), a(1));
+      case OpId::k_scalar_mod:
+        return Poly::remainder(a(0), a(1));
       case OpId::k_min:
-      case OpId::k_max: return Poly::extremum(e->op == OpId::k_max, a(0), a(1));
+      case OpId::k_max:
+        return Poly::extremum(e->op == OpId::k_max, a(0), a(1));
       case OpId::k_dim: {
         const Place p = place(e->args[0]);
         const int64_t axis = e->attrs.get_int(AttrKey::k_axis);
@@ -195,7 +210,8 @@ class Skeleton {
     }
     if (e->kind != ExprKind::kOp) return {};
     const auto& row = ir::op_row(e->op);
-    if (row.alias == ir::AliasClass::kInPlace && row.inplace_param >= 0) return place(e->args[static_cast<size_t>(row.inplace_param)]);
+    if (row.alias == ir::AliasClass::kInPlace && row.inplace_param >= 0)
+      return place(e->args[static_cast<size_t>(row.inplace_param)]);
     if (row.alias != ir::AliasClass::kView) return {};
     Place p = place(e->args[0]);
     if (e->op == OpId::k_slice) {
@@ -234,7 +250,8 @@ class Skeleton {
 
   std::string region(const ExprPtr& tensor, const ExprPtr& offsets) {
     const Place p = place(tensor);
-    std::vector<Poly> at = offsets ? list(offsets) : std::vector<Poly>(static_cast<size_t>(tensor->type->rank()));
+    std::vector<Poly> at =
+        offsets ? list(offsets) : std::vector<Poly>(static_cast<size_t>(tensor->type->rank()));
     return name(p.root) + texts(moved(p, std::move(at)));
   }
 
@@ -314,8 +331,8 @@ class Skeleton {
         const auto shape = arg(first + 2) ? list(a[first + 2]) : extents(*a[0]->type);
         const std::string to = region(a[0], arg(first)), from = region(a[2], arg(first + 1));
         const std::string peer = " @" + poly(a[1]).text();
-        line((put ? "put " + to + peer + " <- " + from : "get " + to + " <- " + from + peer) + " " + texts(shape) +
-                 (put && e.attrs.get_int(AttrKey::k_atomic) ? " add" : ""),
+        line((put ? "put " + to + peer + " <- " + from : "get " + to + " <- " + from + peer) + " " +
+                 texts(shape) + (put && e.attrs.get_int(AttrKey::k_atomic) ? " add" : ""),
              out);
         return;
       }
@@ -336,7 +353,10 @@ class Skeleton {
       case OpId::k_minimum:
       case OpId::k_mul: {
         if (!a[0]->type->is_array_like() || !a[1]->type->is_array_like()) return;
-        const char* how = e.op == OpId::k_add ? "sum" : e.op == OpId::k_maximum ? "max" : e.op == OpId::k_minimum ? "min" : "prod";
+        const char* how = e.op == OpId::k_add       ? "sum"
+                          : e.op == OpId::k_maximum ? "max"
+                          : e.op == OpId::k_minimum ? "min"
+                                                    : "prod";
         line(std::string("reduce ") + how, out);
         return;
       }
@@ -363,7 +383,8 @@ class Skeleton {
 
   std::vector<Poly> load_extents(const ExprPtr& e) {
     if (is_op(e, OpId::k_load)) return e->args.size() > 3 && e->args[3] ? list(e->args[3]) : list(e->args[2]);
-    if (is_op(e, OpId::k_remote_load)) return e->args.size() > 4 && e->args[4] ? list(e->args[4]) : list(e->args[3]);
+    if (is_op(e, OpId::k_remote_load))
+      return e->args.size() > 4 && e->args[4] ? list(e->args[4]) : list(e->args[3]);
     return {};
   }
 
@@ -383,7 +404,8 @@ class Skeleton {
     } else if (v->type->is_tensor()) {
       roots_[v.get()] = place(value);
     } else if (v->type->is_tile()) {
-      loaded_[v.get()] = value->kind == ExprKind::kOp || value->kind == ExprKind::kVar ? stored(value) : extents(*v->type);
+      loaded_[v.get()] =
+          value->kind == ExprKind::kOp || value->kind == ExprKind::kVar ? stored(value) : extents(*v->type);
     }
   }
 
@@ -455,7 +477,8 @@ class Skeleton {
     scalars_[s.loop_var.get()] = Poly::atom(variable);
     Node n;
     n.kind = Node::Kind::kLoop;
-    n.text = "for " + variable + " in " + start.text() + ".." + stop.text() + (stride == 1 ? "" : " by " + step.text()) + ":";
+    n.text = "for " + variable + " in " + start.text() + ".." + stop.text() +
+             (stride == 1 ? "" : " by " + step.text()) + ":";
     ++depth_;
     n.body = block(s.body);
     --depth_;
@@ -481,21 +504,30 @@ class Skeleton {
     };
     const auto a = [&](size_t i) { return poly(e->args[i]); };
     switch (e->op) {
-      case OpId::k_scalar_eq: return compare("==", a(0), a(1));
-      case OpId::k_scalar_ne: return compare("!=", a(0), a(1));
-      case OpId::k_scalar_lt: return compare("<", a(0), a(1));
-      case OpId::k_scalar_gt: return compare("<", a(1), a(0));
-      case OpId::k_scalar_le: return compare("<", a(0), a(1) + Poly(1));
-      case OpId::k_scalar_ge: return compare("<", a(1), a(0) + Poly(1));
-      case OpId::k_scalar_and: return {"(" + condition(e->args[0]) + ") and (" + condition(e->args[1]) + ")", std::nullopt};
-      case OpId::k_scalar_or: return {"(" + condition(e->args[0]) + ") or (" + condition(e->args[1]) + ")", std::nullopt};
+      case OpId::k_scalar_eq:
+        return compare("==", a(0), a(1));
+      case OpId::k_scalar_ne:
+        return compare("!=", a(0), a(1));
+      case OpId::k_scalar_lt:
+        return compare("<", a(0), a(1));
+      case OpId::k_scalar_gt:
+        return compare("<", a(1), a(0));
+      case OpId::k_scalar_le:
+        return compare("<", a(0), a(1) + Poly(1));
+      case OpId::k_scalar_ge:
+        return compare("<", a(1), a(0) + Poly(1));
+      case OpId::k_scalar_and:
+        return {"(" + condition(e->args[0]) + ") and (" + condition(e->args[1]) + ")", std::nullopt};
+      case OpId::k_scalar_or:
+        return {"(" + condition(e->args[0]) + ") or (" + condition(e->args[1]) + ")", std::nullopt};
       case OpId::k_scalar_not: {
         Condition c = judge(e->args[0]);
         c.text = "not (" + c.text + ")";
         if (c.known) c.known = !*c.known;
         return c;
       }
-      default: return {poly(e).text(), std::nullopt};
+      default:
+        return {poly(e).text(), std::nullopt};
     }
   }
 
@@ -538,7 +570,8 @@ class Skeleton {
     const Node& c = n.body[0];
     if (c.kind != Node::Kind::kIf || c.body.size() != 1 || !c.other.empty()) return nullptr;
     const auto space = n.text.find(" in 0..P:");
-    if (n.text.compare(0, 4, "for ") != 0 || space == std::string::npos || space + 9 != n.text.size()) return nullptr;
+    if (n.text.compare(0, 4, "for ") != 0 || space == std::string::npos || space + 9 != n.text.size())
+      return nullptr;
     *variable = n.text.substr(4, space - 4);
     if (c.text != "if " + *variable + " != me:") return nullptr;
     return &c.body[0];
@@ -565,8 +598,8 @@ class Skeleton {
       if (first && first->kind == Node::Kind::kNotify) {
         std::string r;
         const Node* second = i + 1 < nodes.size() ? all_peers(nodes[i + 1], &r) : nullptr;
-        if (second && second->kind == Node::Kind::kWait && second->window == first->window && first->peer == q &&
-            first->value == "add 1" && second->value.compare(0, 3, "ge ") == 0) {
+        if (second && second->kind == Node::Kind::kWait && second->window == first->window &&
+            first->peer == q && first->value == "add 1" && second->value.compare(0, 3, "ge ") == 0) {
           const auto mine = row_of(first->cell, "me");
           const auto theirs = row_of(second->cell, r);
           if (mine && theirs && *mine == *theirs) {

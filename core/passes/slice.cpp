@@ -57,7 +57,8 @@ namespace {
 bool jumps(const ir::Block& block) {
   for (const auto& s : block) {
     if (s->kind == StmtKind::kBreak || s->kind == StmtKind::kContinue) return true;
-    if (s->kind != StmtKind::kFor && s->kind != StmtKind::kWhile && (jumps(s->body) || jumps(s->else_body))) return true;
+    if (s->kind != StmtKind::kFor && s->kind != StmtKind::kWhile && (jumps(s->body) || jumps(s->else_body)))
+      return true;
   }
   return false;
 }
@@ -145,7 +146,8 @@ ir::Block ControlSlice::rewrite(const ir::Block& block) {
     const bool jump_here = s->kind == StmtKind::kIf && (jumps(s->body) || jumps(s->else_body));
     if (!keeps(*s) && !jump_here) continue;
     if (s->kind == StmtKind::kScope) {
-      if (s->scope->loop_var && needed_.count(s->scope->loop_var.get())) refuse("it depends on the vector lane");
+      if (s->scope->loop_var && needed_.count(s->scope->loop_var.get()))
+        refuse("it depends on the vector lane");
       for (auto& x : rewrite(s->body)) out.push_back(std::move(x));
       continue;
     }
@@ -165,8 +167,8 @@ ir::StmtPtr ControlSlice::rewrite(const Stmt& s) {
   for (auto& c : copy->carries) c.init = rewrite(c.init);
   copy->body = rewrite(s.body);
   copy->else_body = rewrite(s.else_body);
-  if (s.kind == StmtKind::kAssign && s.targets.size() == 1 && copy->value && copy->value->kind == ExprKind::kVar &&
-      copy->value->var == s.targets[0]) {
+  if (s.kind == StmtKind::kAssign && s.targets.size() == 1 && copy->value &&
+      copy->value->kind == ExprKind::kVar && copy->value->var == s.targets[0]) {
     return nullptr;  // `y = pl.store(t, off, y)`: the name keeps its storage
   }
   if (s.kind == StmtKind::kIf && copy->body.empty() && copy->else_body.empty()) return nullptr;

@@ -11,12 +11,13 @@
 
 namespace pypto::passes {
 
-/// The part of a region that computes some of its scalars and addresses, rewritten so that the control plane can run
-/// it: no device data is read, operations in place become the storage they update, created tensors become `creates`.
+/// The part of a region that computes some of its scalars and addresses, rewritten so that the control plane
+/// can run it: no device data is read, operations in place become the storage they update, created tensors
+/// become `creates`.
 class ControlSlice {
  public:
-  /// `creates`: what a create_tensor expression of the region becomes. `index`: blocks of an spmd region have no such
-  /// value in the control plane, so uses of it fail.
+  /// `creates`: what a create_tensor expression of the region becomes. `index`: blocks of an spmd region have
+  /// no such value in the control plane, so uses of it fail.
   ControlSlice(const ir::Block& region, const std::unordered_map<const ir::Expr*, ir::VarPtr>& creates,
                ir::ExprPtr block_count)
       : region_(region), creates_(creates), block_count_(std::move(block_count)) {}

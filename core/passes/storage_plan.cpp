@@ -10,14 +10,16 @@ namespace {
 bool together(const BufferSpan& a, const BufferSpan& b) { return a.from <= b.to && b.from <= a.to; }
 
 /// Lowest free address for each buffer in the given order.
-int64_t first_fit(std::vector<BufferSpan>& buffers, const std::vector<size_t>& order, int64_t base, int64_t alignment) {
+int64_t first_fit(std::vector<BufferSpan>& buffers, const std::vector<size_t>& order, int64_t base,
+                  int64_t alignment) {
   int64_t high = base;
   std::vector<size_t> placed;
   for (const size_t i : order) {
     BufferSpan& b = buffers[i];
     std::vector<std::pair<int64_t, int64_t>> taken;
     for (const size_t j : placed) {
-      if (together(b, buffers[j])) taken.emplace_back(buffers[j].offset, buffers[j].offset + buffers[j].bytes);
+      if (together(b, buffers[j]))
+        taken.emplace_back(buffers[j].offset, buffers[j].offset + buffers[j].bytes);
     }
     std::sort(taken.begin(), taken.end());
     int64_t at = base;
@@ -68,17 +70,19 @@ int64_t place_buffers(std::vector<BufferSpan>& buffers, int64_t base, int64_t al
   };
   const auto by = [&](auto key) {
     std::vector<size_t> sorted = order;
-    std::stable_sort(sorted.begin(), sorted.end(), [&](size_t a, size_t b) { return key(buffers[a]) < key(buffers[b]); });
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [&](size_t a, size_t b) { return key(buffers[a]) < key(buffers[b]); });
     attempt(sorted);
     return sorted;
   };
   std::vector<size_t> current = by([](const BufferSpan& b) { return -b.bytes; });
   if (best_high > bound) by([](const BufferSpan& b) { return std::make_pair(int64_t{b.from}, -b.bytes); });
   if (best_high > bound) by([](const BufferSpan& b) { return -(int64_t{b.to} - b.from + 1) * b.bytes; });
-  if (best_high > bound) by([](const BufferSpan& b) { return std::make_pair(int64_t{b.from} - b.to, -b.bytes); });
+  if (best_high > bound)
+    by([](const BufferSpan& b) { return std::make_pair(int64_t{b.from} - b.to, -b.bytes); });
   if (best_high > bound) by([](const BufferSpan& b) { return std::make_pair(-int64_t{b.to}, -b.bytes); });
-  // A kernel that is about to be refused deserves a longer look: move one buffer to the front at a time, in a fixed
-  // pseudo-random order.
+  // A kernel that is about to be refused deserves a longer look: move one buffer to the front at a time, in a
+  // fixed pseudo-random order.
   uint64_t state = 88172645463325252ull;
   for (int round = 0; best_high > std::max(bound, limit) && round < 2000; ++round) {
     state ^= state << 13;

@@ -12,15 +12,22 @@ using ir::TileLayout;
 int64_t space_limit(MemorySpace space, Arch arch) {
   const bool a5 = arch == Arch::kA5;
   switch (space) {
-    case MemorySpace::kVec: return a5 ? 245760 : 188416;
-    case MemorySpace::kMat: return 524288;
+    case MemorySpace::kVec:
+      return a5 ? 245760 : 188416;
+    case MemorySpace::kMat:
+      return 524288;
     case MemorySpace::kLeft:
-    case MemorySpace::kRight: return 65536;
-    case MemorySpace::kAcc: return a5 ? 262144 : 131072;
-    case MemorySpace::kBias: return a5 ? 4096 : 1024;
+    case MemorySpace::kRight:
+      return 65536;
+    case MemorySpace::kAcc:
+      return a5 ? 262144 : 131072;
+    case MemorySpace::kBias:
+      return a5 ? 4096 : 1024;
     case MemorySpace::kLeftScale:
-    case MemorySpace::kRightScale: return a5 ? 4096 : 0;
-    default: return 0;
+    case MemorySpace::kRightScale:
+      return a5 ? 4096 : 0;
+    default:
+      return 0;
   }
 }
 
@@ -28,25 +35,38 @@ int64_t space_alignment(MemorySpace space) {
   switch (space) {
     case MemorySpace::kLeft:
     case MemorySpace::kRight:
-    case MemorySpace::kBias: return 64;
+    case MemorySpace::kBias:
+      return 64;
     case MemorySpace::kLeftScale:
-    case MemorySpace::kRightScale: return 32;
-    default: return 128;
+    case MemorySpace::kRightScale:
+      return 32;
+    default:
+      return 128;
   }
 }
 
 const char* space_name(MemorySpace space) {
   switch (space) {
-    case MemorySpace::kVec: return "Vec";
-    case MemorySpace::kMat: return "Mat";
-    case MemorySpace::kLeft: return "Left";
-    case MemorySpace::kRight: return "Right";
-    case MemorySpace::kAcc: return "Acc";
-    case MemorySpace::kBias: return "Bias";
-    case MemorySpace::kLeftScale: return "LeftScale";
-    case MemorySpace::kRightScale: return "RightScale";
-    case MemorySpace::kScalarLocal: return "ScalarLocal";
-    default: return "DDR";
+    case MemorySpace::kVec:
+      return "Vec";
+    case MemorySpace::kMat:
+      return "Mat";
+    case MemorySpace::kLeft:
+      return "Left";
+    case MemorySpace::kRight:
+      return "Right";
+    case MemorySpace::kAcc:
+      return "Acc";
+    case MemorySpace::kBias:
+      return "Bias";
+    case MemorySpace::kLeftScale:
+      return "LeftScale";
+    case MemorySpace::kRightScale:
+      return "RightScale";
+    case MemorySpace::kScalarLocal:
+      return "ScalarLocal";
+    default:
+      return "DDR";
   }
 }
 
@@ -72,7 +92,8 @@ int64_t tile_bytes(const ir::Type& t, MemorySpace space, Arch arch) {
       return up(bytes(rows), 32) * up(cols, 16);
     case MemorySpace::kMat:
     case MemorySpace::kLeft:
-      if (!(t.tile_view && t.tile_view->slayout == TileLayout::kNoneBox)) return up(rows, 16) * up(bytes(cols), 32);
+      if (!(t.tile_view && t.tile_view->slayout == TileLayout::kNoneBox))
+        return up(rows, 16) * up(bytes(cols), 32);
       break;
     case MemorySpace::kBias:
       return rows * up(bytes(cols), 64);
@@ -82,7 +103,8 @@ int64_t tile_bytes(const ir::Type& t, MemorySpace space, Arch arch) {
       }
   }
   // A column is stored contiguously when the tile is one column, or asked to be column-major.
-  const bool column = t.tile_view && t.tile_view->blayout ? *t.tile_view->blayout == TileLayout::kColMajor : cols == 1 && rows > 1;
+  const bool column = t.tile_view && t.tile_view->blayout ? *t.tile_view->blayout == TileLayout::kColMajor
+                                                          : cols == 1 && rows > 1;
   return column ? cols * up(bytes(rows), 32) : rows * up(bytes(cols), 32);
 }
 

@@ -31,7 +31,9 @@ using ir::Var;
 
 using Sites = std::set<int>;
 
-bool on_cube_side(MemorySpace s) { return s != MemorySpace::kVec && s != MemorySpace::kUnset && s != MemorySpace::kDDR; }
+bool on_cube_side(MemorySpace s) {
+  return s != MemorySpace::kVec && s != MemorySpace::kUnset && s != MemorySpace::kDDR;
+}
 
 /// Operations that may write over an operand while they read it.
 bool works_in_place(OpId op) {
@@ -39,7 +41,8 @@ bool works_in_place(OpId op) {
   return c == CostClass::kElementwise || c == CostClass::kExpand;
 }
 
-/// Row-wise, column-wise or free: along which axis a tensor-level operation can be cut (01 L-147, exception 1).
+/// Row-wise, column-wise or free: along which axis a tensor-level operation can be cut (01 L-147, exception
+/// 1).
 struct Cut {
   bool rows = false, columns = false;
 };
@@ -48,7 +51,8 @@ Cut cut_of(const Expr& e) {
   const std::string name = row.name;
   switch (row.cost) {
     case CostClass::kElementwise:
-      return {e.op != OpId::k_random && e.op != OpId::k_tri, e.op != OpId::k_random && e.op != OpId::k_tri && e.op != OpId::k_arange};
+      return {e.op != OpId::k_random && e.op != OpId::k_tri,
+              e.op != OpId::k_random && e.op != OpId::k_tri && e.op != OpId::k_arange};
     case CostClass::kExpand:
       return {true, true};
     case CostClass::kReduce:
@@ -60,7 +64,8 @@ Cut cut_of(const Expr& e) {
 
 class Lifetimes {
  public:
-  Lifetimes(const ir::Function& f, ir::Arch arch, bool reuse) : f_(f), arch_(arch), reuse_(reuse), live_(f.body) {
+  Lifetimes(const ir::Function& f, ir::Arch arch, bool reuse)
+      : f_(f), arch_(arch), reuse_(reuse), live_(f.body) {
     mixed_ = f.uses_cube && f.uses_vector;
     if (const auto* a = f.attr("split")) split_ = static_cast<int>(a->int_value);
     if (const auto* a = f.attr("slot_num"); a && a->int_value > 0) slots_ = a->int_value;
@@ -127,15 +132,18 @@ class Lifetimes {
       if (e->kind != ExprKind::kOp) return;
       for (size_t i = 0; i < e->args.size(); ++i) {
         if (!e->args[i] || e->args[i]->kind != ExprKind::kVar) continue;
-        const bool written = (e->op == OpId::k_assemble && i == 1) || (e->op == OpId::k_store && i == 0) ||
-                             ((e->op == OpId::k_remote_store || e->op == OpId::k_tensor_remote_store) && i == 0);
+        const bool written =
+            (e->op == OpId::k_assemble && i == 1) || (e->op == OpId::k_store && i == 0) ||
+            ((e->op == OpId::k_remote_store || e->op == OpId::k_tensor_remote_store) && i == 0);
         if (!written) computed_with_.insert(e->args[i]->var.get());
       }
     });
     walk_stmts(block, [&](const ir::StmtPtr& s) {
-      if (s->kind == StmtKind::kAssign && s->value->kind == ExprKind::kVar) computed_with_.insert(s->value->var.get());
+      if (s->kind == StmtKind::kAssign && s->value->kind == ExprKind::kVar)
+        computed_with_.insert(s->value->var.get());
       for (const auto& v : s->values) {
-        if (v && v->kind == ExprKind::kVar && s->kind == StmtKind::kYield) computed_with_.insert(v->var.get());
+        if (v && v->kind == ExprKind::kVar && s->kind == StmtKind::kYield)
+          computed_with_.insert(v->var.get());
       }
       for (const auto& c : s->carries) {
         if (c.init && c.init->kind == ExprKind::kVar) computed_with_.insert(c.init->var.get());
@@ -145,7 +153,8 @@ class Lifetimes {
 
   // ---------------------------------------------------------------- sites
   int find(int i) {
-    while (parent_[static_cast<size_t>(i)] != i) i = parent_[static_cast<size_t>(i)] = parent_[static_cast<size_t>(parent_[static_cast<size_t>(i)])];
+    while (parent_[static_cast<size_t>(i)] != i)
+      i = parent_[static_cast<size_t>(i)] = parent_[static_cast<size_t>(parent_[static_cast<size_t>(i)])];
     return i;
   }
   void unite(int a, int b) {
@@ -159,10 +168,12 @@ class Lifetimes {
   }
 
   int64_t halved(const Type& t, MemorySpace space) const {
-    if (space != MemorySpace::kVec || !mixed_ || split_ == 0 || t.shape.empty()) return tile_bytes(t, space, arch_);
+    if (space != MemorySpace::kVec || !mixed_ || split_ == 0 || t.shape.empty())
+      return tile_bytes(t, space, arch_);
     Type half = t;
     const size_t axis = split_ == 1 && t.shape.size() >= 2 ? t.shape.size() - 2 : t.shape.size() - 1;
-    if (half.shape[axis].is_const() && half.shape[axis].value > 1) half.shape[axis] = ir::Dim((half.shape[axis].value + 1) / 2);
+    if (half.shape[axis].is_const() && half.shape[axis].value > 1)
+      half.shape[axis] = ir::Dim((half.shape[axis].value + 1) / 2);
     return tile_bytes(half, space, arch_);
   }
 
@@ -178,7 +189,8 @@ class Lifetimes {
   }
 
   /// The site of a fresh value; `role` tells several sites of one expression apart.
-  int site(const Expr& e, int role, const Type& t, MemorySpace space, int from, const std::string& name, bool tensor_level) {
+  int site(const Expr& e, int role, const Type& t, MemorySpace space, int from, const std::string& name,
+           bool tensor_level) {
     const auto key = std::make_pair(&e, role);
     if (const auto it = index_.find(key); it != index_.end()) return it->second;
     TileStorage s;
@@ -254,12 +266,16 @@ class Lifetimes {
     }
   }
 
-  static bool is_local(const Type& t) { return t.is_tile() || (t.is_tensor() && t.place == ir::TensorPlace::kOnChip); }
+  static bool is_local(const Type& t) {
+    return t.is_tile() || (t.is_tensor() && t.place == ir::TensorPlace::kOnChip);
+  }
 
   bool global(const ExprPtr& e) const {
-    if (!e || !e->type || !e->type->is_tensor() || e->type->is_window()) return e && e->type && e->type->is_window();
-    return e->type->place != ir::TensorPlace::kOnChip && !(e->type->storage && e->type->storage->created && !e->type->storage->needs_global &&
-                                                          e->type->storage->param < 0);
+    if (!e || !e->type || !e->type->is_tensor() || e->type->is_window())
+      return e && e->type && e->type->is_window();
+    return e->type->place != ir::TensorPlace::kOnChip &&
+           !(e->type->storage && e->type->storage->created && !e->type->storage->needs_global &&
+             e->type->storage->param < 0);
   }
 
   // The memory of a value's sites, for finding crossings.
@@ -279,7 +295,8 @@ class Lifetimes {
     const auto& row = ir::op_row(e.op);
     const int k = at_.at(&e);
     const bool in_place = works_in_place(e.op);
-    if (e.op == OpId::k_assemble && e.args.size() > 1 && global(e.args[0])) written_directly_.insert(e.args[1].get());
+    if (e.op == OpId::k_assemble && e.args.size() > 1 && global(e.args[0]))
+      written_directly_.insert(e.args[1].get());
     if (e.op == OpId::k_store || e.op == OpId::k_remote_store || e.op == OpId::k_tensor_remote_store) {
       written_directly_.insert(e.args[0].get());
     }
@@ -287,8 +304,9 @@ class Lifetimes {
     for (size_t i = 0; i < e.args.size(); ++i) operands[i] = value(e.args[i], "", stmt);
     const std::vector<int> matrix = matrix_operands(e.op);
     const bool product = is_product(e.op);
-    const bool compute = product || row.cost == CostClass::kElementwise || row.cost == CostClass::kReduce || row.cost == CostClass::kExpand ||
-                         row.cost == CostClass::kGather || row.cost == CostClass::kSort;
+    const bool compute = product || row.cost == CostClass::kElementwise || row.cost == CostClass::kReduce ||
+                         row.cost == CostClass::kExpand || row.cost == CostClass::kGather ||
+                         row.cost == CostClass::kSort;
     const bool tile_result = e.type && e.type->is_tile();
     for (size_t i = 0; i < e.args.size(); ++i) {
       if (!e.args[i] || !e.args[i]->type || !e.args[i]->type->is_array_like()) continue;
@@ -297,21 +315,25 @@ class Lifetimes {
       const MemorySpace from = side(operands[i]);
       if (is_matrix && from == MemorySpace::kVec) cross(*e.args[i]->type, MemorySpace::kMat);
       if (compute && !product && from == MemorySpace::kAcc) cross(*e.args[i]->type, MemorySpace::kVec);
-      if (e.op == OpId::k_assemble && i == 1 && from == MemorySpace::kAcc && is_local(*e.args[0]->type) && !global(e.args[0])) {
+      if (e.op == OpId::k_assemble && i == 1 && from == MemorySpace::kAcc && is_local(*e.args[0]->type) &&
+          !global(e.args[0])) {
         cross(*e.args[i]->type, MemorySpace::kVec);
       }
       // Whole tensors that a tensor-level operation reads are loaded first; products stream them (02 O-1806).
-      if (compute && !product && !tile_result && global(e.args[i]) && row.effects[0] != '\0' && e.op != OpId::k_gather_row &&
-          e.op != OpId::k_paged_gather && e.op != OpId::k_mgather && e.op != OpId::k_mscatter && e.op != OpId::k_expand_clone &&
+      if (compute && !product && !tile_result && global(e.args[i]) && row.effects[0] != '\0' &&
+          e.op != OpId::k_gather_row && e.op != OpId::k_paged_gather && e.op != OpId::k_mgather &&
+          e.op != OpId::k_mscatter && e.op != OpId::k_expand_clone &&
           e.args[i]->type->static_elements() >= 0) {
         const std::string name = e.args[i]->kind == ExprKind::kVar ? e.args[i]->var->name : "operand";
-        const int id = site(e, 10 + static_cast<int>(i), *e.args[i]->type, MemorySpace::kVec, 2 * k, name, true);
+        const int id =
+            site(e, 10 + static_cast<int>(i), *e.args[i]->type, MemorySpace::kVec, 2 * k, name, true);
         links_.push_back({&e, {id}});
         operands[i].insert(id);
       }
     }
     if (e.op == OpId::k_reserve_buffer) {
-      reserved_[f_.type == ir::FunctionType::kAIC ? MemorySpace::kMat : MemorySpace::kVec] += e.attrs.get_int(AttrKey::k_size);
+      reserved_[f_.type == ir::FunctionType::kAIC ? MemorySpace::kMat : MemorySpace::kVec] +=
+          e.attrs.get_int(AttrKey::k_size);
       return {};
     }
     if (e.op == OpId::k_put || e.op == OpId::k_get) staging(e, k);
@@ -331,8 +353,8 @@ class Lifetimes {
     }
     if (e.op == OpId::k_copy_tile || e.op == OpId::k_snapshot) return operands[0];
     if (!e.type || !is_local(*e.type)) {
-      if (e.op == OpId::k_create_tensor && e.type && e.type->storage && !e.type->storage->needs_global && e.type->static_elements() >= 0 &&
-          e.type->is_tensor()) {
+      if (e.op == OpId::k_create_tensor && e.type && e.type->storage && !e.type->storage->needs_global &&
+          e.type->static_elements() >= 0 && e.type->is_tensor()) {
         return {fresh(e, target, k, in_place)};
       }
       link(e, operands, {});
@@ -375,12 +397,14 @@ class Lifetimes {
 
   int fresh(const Expr& e, const std::string& target, int k, bool in_place) {
     const Type& t = *e.type;
-    MemorySpace space = t.is_tile() ? (t.space == MemorySpace::kUnset ? MemorySpace::kVec : t.space) : MemorySpace::kVec;
+    MemorySpace space =
+        t.is_tile() ? (t.space == MemorySpace::kUnset ? MemorySpace::kVec : t.space) : MemorySpace::kVec;
     const bool product = is_product(e.op);
     if (!t.is_tile()) {
       if (product) space = MemorySpace::kAcc;
       if (e.op == OpId::k_create_l1) space = MemorySpace::kMat;
-      if (e.op == OpId::k_paged_gather) space = static_cast<MemorySpace>(e.attrs.get_int(AttrKey::k_space, 2));
+      if (e.op == OpId::k_paged_gather)
+        space = static_cast<MemorySpace>(e.attrs.get_int(AttrKey::k_space, 2));
       if (e.op == OpId::k_create_tensor && accumulates(t)) space = MemorySpace::kAcc;
     }
     const bool known = index_.count({&e, 0}) > 0;
@@ -423,8 +447,8 @@ class Lifetimes {
     if (!t.storage) return false;
     bool found = false;
     walk_exprs(f_.body, [&](const ExprPtr& x) {
-      if (x->kind == ExprKind::kOp && is_product(x->op) && ir::op_row(x->op).alias == AliasClass::kInPlace && x->args[0] &&
-          x->args[0]->type && x->args[0]->type->storage == t.storage) {
+      if (x->kind == ExprKind::kOp && is_product(x->op) && ir::op_row(x->op).alias == AliasClass::kInPlace &&
+          x->args[0] && x->args[0]->type && x->args[0]->type->storage == t.storage) {
         found = true;
       }
     });
@@ -434,10 +458,12 @@ class Lifetimes {
   int accumulator(const ExprPtr& acc, int k) {
     const Var* root = acc->kind == ExprKind::kVar ? acc->var.get() : nullptr;
     const ir::Storage* storage = acc->type->storage.get();
-    const auto key = std::make_pair(static_cast<const void*>(storage ? static_cast<const void*>(storage) : root), 0);
+    const auto key =
+        std::make_pair(static_cast<const void*>(storage ? static_cast<const void*>(storage) : root), 0);
     auto it = accumulators_.find(key.first);
     if (it == accumulators_.end()) {
-      const int id = site(*acc, 20, *acc->type, MemorySpace::kAcc, 2 * k, root ? root->name : "accumulator", true);
+      const int id =
+          site(*acc, 20, *acc->type, MemorySpace::kAcc, 2 * k, root ? root->name : "accumulator", true);
       TileStorage& s = sites_[static_cast<size_t>(id)];
       if (s.bytes > space_limit(MemorySpace::kAcc, arch_)) s.bytes = 0;  // written through
       it = accumulators_.emplace(key.first, id).first;
@@ -448,7 +474,8 @@ class Lifetimes {
 
   // Staging of put and get (03 O-58): explicit pieces count, others are chosen to fit (O-60).
   void staging(const Expr& e, int k) {
-    const int64_t rows = e.attrs.get_int(AttrKey::k_chunk_rows), cols = e.attrs.get_int(AttrKey::k_chunk_cols);
+    const int64_t rows = e.attrs.get_int(AttrKey::k_chunk_rows),
+                  cols = e.attrs.get_int(AttrKey::k_chunk_cols);
     if (rows <= 0 || cols <= 0) return;
     Type t = *ir::tile_type({ir::Dim(rows), ir::Dim(cols)}, e.args[0]->type->dtype, MemorySpace::kVec);
     const int copies = e.attrs.get_int(AttrKey::k_pipeline) ? 2 : 1;
@@ -461,7 +488,8 @@ class Lifetimes {
       if (operands[i].empty() || !e.args[i] || !is_local(*e.args[i]->type)) continue;
       bool fits = true;
       for (const int s : operands[i]) {
-        fits = fits && sites_[static_cast<size_t>(s)].space == MemorySpace::kVec && sites_[static_cast<size_t>(s)].bytes == bytes;
+        fits = fits && sites_[static_cast<size_t>(s)].space == MemorySpace::kVec &&
+               sites_[static_cast<size_t>(s)].bytes == bytes;
       }
       if (!fits) continue;
       if (held_after(operands[i], stmt)) continue;
@@ -476,7 +504,8 @@ class Lifetimes {
     if (!stmt) return true;
     const VarSet& after = live_.after(*stmt);
     for (const auto& [v, held] : env_) {
-      const bool redefined = std::any_of(stmt->targets.begin(), stmt->targets.end(), [&](const ir::VarPtr& t) { return t.get() == v; });
+      const bool redefined = std::any_of(stmt->targets.begin(), stmt->targets.end(),
+                                         [&](const ir::VarPtr& t) { return t.get() == v; });
       if (redefined || !after.count(v)) continue;
       for (const int s : sites) {
         if (held.count(s)) return true;
@@ -485,7 +514,8 @@ class Lifetimes {
     return false;
   }
 
-  /// A value of the previous round of a loop that is still needed when the next one is made needs a place of its own.
+  /// A value of the previous round of a loop that is still needed when the next one is made needs a place of
+  /// its own.
   void instances(int id, const Expr& e, const std::vector<Sites>& operands, const Stmt* stmt) {
     bool old = held_after({id}, stmt);
     for (const auto& o : operands) old = old || o.count(id);
@@ -570,7 +600,8 @@ class Lifetimes {
           values.assign(s.targets.size(), all);
         }
         for (size_t i = 0; i < s.targets.size(); ++i) {
-          if (s.targets[i] && (s.targets[i]->type->is_array_like() || s.targets[i]->type->kind == ir::TypeKind::kTuple)) {
+          if (s.targets[i] &&
+              (s.targets[i]->type->is_array_like() || s.targets[i]->type->kind == ir::TypeKind::kTuple)) {
             env_[s.targets[i].get()] = values[i];
           }
         }
@@ -584,10 +615,12 @@ class Lifetimes {
         if (!loops_.empty()) {
           const Stmt& loop = *loops_.back().stmt;
           if (loop.explicit_carry && !loop.body.empty() && loop.body.back().get() == &s) {
-            for (size_t i = 0; i < loop.carries.size() && i < values.size(); ++i) env_[loop.carries[i].var.get()] = values[i];
+            for (size_t i = 0; i < loop.carries.size() && i < values.size(); ++i)
+              env_[loop.carries[i].var.get()] = values[i];
           }
         }
-        for (size_t i = 0; i < s.targets.size() && i < values.size(); ++i) env_[s.targets[i].get()] = values[i];
+        for (size_t i = 0; i < s.targets.size() && i < values.size(); ++i)
+          env_[s.targets[i].get()] = values[i];
         break;
       }
       case StmtKind::kEval:
@@ -694,6 +727,8 @@ class Lifetimes {
 
 }  // namespace
 
-KernelStorage tile_lifetimes(const ir::Function& f, ir::Arch arch, bool reuse) { return Lifetimes(f, arch, reuse).take(); }
+KernelStorage tile_lifetimes(const ir::Function& f, ir::Arch arch, bool reuse) {
+  return Lifetimes(f, arch, reuse).take();
+}
 
 }  // namespace pypto::passes

@@ -16,10 +16,10 @@ struct TileStorage {
   ir::TypePtr type;
   ir::MemorySpace space = ir::MemorySpace::kVec;
   int64_t bytes = 0;
-  int from = 0, to = 0;       ///< positions, inclusive
+  int from = 0, to = 0;  ///< positions, inclusive
   bool tensor_level = false;
-  bool tileable = false;      ///< its chain may be cut into pieces (01 L-147, exception 1)
-  int64_t piece_bytes = 0;    ///< of the smallest piece then
+  bool tileable = false;    ///< its chain may be cut into pieces (01 L-147, exception 1)
+  int64_t piece_bytes = 0;  ///< of the smallest piece then
 };
 
 struct KernelStorage {
@@ -28,8 +28,8 @@ struct KernelStorage {
   std::map<ir::MemorySpace, int64_t> reserved;
 };
 
-/// The storages of a kernel and their lifetimes on the structured code. `reuse`: a result takes the place of an operand
-/// that dies in an element-wise operation, and values that meet in a variable share their place.
+/// The storages of a kernel and their lifetimes on the structured code. `reuse`: a result takes the place of
+/// an operand that dies in an element-wise operation, and values that meet in a variable share their place.
 KernelStorage tile_lifetimes(const ir::Function& f, ir::Arch arch, bool reuse);
 
 }  // namespace pypto::passes

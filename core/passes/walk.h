@@ -79,6 +79,8 @@ void own_defs(const ir::Stmt& s, Visit&& visit) {
   for (const auto& t : s.targets) one(t);
 }
 
-inline bool is_op(const ir::ExprPtr& e, ir::OpId op) { return e && e->kind == ir::ExprKind::kOp && e->op == op; }
+inline bool is_op(const ir::ExprPtr& e, ir::OpId op) {
+  return e && e->kind == ir::ExprKind::kOp && e->op == op;
+}
 
 }  // namespace pypto::passes

@@ -176,7 +176,8 @@ ir::ModulePtr build_program(const ProgramSource& program, const BuildOptions& op
     try {
       ordered.push_back(b.declared_function(f, f->def ? f->def->span : program.span));
     } catch (const Failure& failure) {
-      if (failure.diagnostic().cls == ErrorClass::kInternalError || failure.diagnostic().host_exception >= 0) throw;
+      if (failure.diagnostic().cls == ErrorClass::kInternalError || failure.diagnostic().host_exception >= 0)
+        throw;
       failures.push_back(failure);
       b.abandon();
     }

@@ -21,16 +21,19 @@ std::string op_text(const OpInsn& o) {
   for (size_t i = 0; i < o.operands.size(); ++i) {
     const Operand& x = o.operands[i];
     if (i) out += ", ";
-    out += x.kind == Operand::Kind::kAbsent ? "_" : x.kind == Operand::Kind::kList ? regs_text(x.list) : reg_text(x.reg);
+    out += x.kind == Operand::Kind::kAbsent ? "_"
+           : x.kind == Operand::Kind::kList ? regs_text(x.list)
+                                            : reg_text(x.reg);
   }
   return out + ")";
 }
 
 const char* opcode_text(Opcode op) {
-  static constexpr const char* kNames[] = {"nop",   "const",  "move_s", "move_v",    "move_a",    "share_a",   "scalar",
-                                           "cast",  "range",  "jump",   "if_false",  "for_test",  "for_check", "op",
-                                           "call",  "dim",    "valid",  "array_new", "array_get", "array_set", "create",
-                                           "lanes", "return", "scope",  "end_scope", "release",   "chain"};
+  static constexpr const char* kNames[] = {
+      "nop",   "const",  "move_s", "move_v",    "move_a",    "share_a",   "scalar",
+      "cast",  "range",  "jump",   "if_false",  "for_test",  "for_check", "op",
+      "call",  "dim",    "valid",  "array_new", "array_get", "array_set", "create",
+      "lanes", "return", "scope",  "end_scope", "release",   "chain"};
   return kNames[static_cast<int>(op)];
 }
 
@@ -39,8 +42,8 @@ const char* opcode_text(Opcode op) {
 std::string disassemble(const Program& program) {
   std::string out;
   for (const auto& f : program.functions) {
-    out += "func " + f.name + "  s" + std::to_string(f.scalar_count) + " v" + std::to_string(f.view_count) + " a" +
-           std::to_string(f.array_count) + "\n";
+    out += "func " + f.name + "  s" + std::to_string(f.scalar_count) + " v" + std::to_string(f.view_count) +
+           " a" + std::to_string(f.array_count) + "\n";
     for (const auto& p : f.params) out += "  param " + p.name + " " + reg_text(p.reg) + "\n";
     for (size_t pc = 0; pc < f.code.size(); ++pc) {
       const Insn& in = f.code[pc];
@@ -49,13 +52,17 @@ std::string disassemble(const Program& program) {
         out += " " + op_text(f.ops[static_cast<size_t>(in.a)]);
       } else if (in.op == Opcode::kCall) {
         const CallInsn& c = f.calls[static_cast<size_t>(in.a)];
-        out += " " + regs_text(c.results) + " = " + program.functions[static_cast<size_t>(c.callee)].name + regs_text(c.args) +
-               (c.local ? " local" : c.member ? " member" : "");
+        out += " " + regs_text(c.results) + " = " + program.functions[static_cast<size_t>(c.callee)].name +
+               regs_text(c.args) +
+               (c.local    ? " local"
+                : c.member ? " member"
+                           : "");
       } else if (in.op == Opcode::kScalar) {
-        out += std::string(" ") + ir::op_row(static_cast<ir::OpId>(in.sub)).name + " " + std::to_string(in.dst) + " " +
-               std::to_string(in.a) + " " + std::to_string(in.b);
+        out += std::string(" ") + ir::op_row(static_cast<ir::OpId>(in.sub)).name + " " +
+               std::to_string(in.dst) + " " + std::to_string(in.a) + " " + std::to_string(in.b);
       } else {
-        out += " " + std::to_string(in.dst) + " " + std::to_string(in.a) + " " + std::to_string(in.b) + " " + std::to_string(in.c);
+        out += " " + std::to_string(in.dst) + " " + std::to_string(in.a) + " " + std::to_string(in.b) + " " +
+               std::to_string(in.c);
       }
       if (in.site >= 0) out += "    ; " + f.sites[static_cast<size_t>(in.site)].span.file_line();
       out += "\n";

@@ -74,7 +74,8 @@ FunctionEmitter::Regs FunctionEmitter::regs_of_type(const Type& type, bool tempo
   std::vector<const Type*> parts;
   flatten(type, &parts);
   Regs out;
-  for (const Type* t : parts) out.push_back(temporary ? temp(class_of(*t), t->dtype) : new_reg(class_of(*t), t->dtype));
+  for (const Type* t : parts)
+    out.push_back(temporary ? temp(class_of(*t), t->dtype) : new_reg(class_of(*t), t->dtype));
   return out;
 }
 
@@ -110,7 +111,9 @@ void FunctionEmitter::patch_jumps(const std::vector<int32_t>& at, int32_t target
 void FunctionEmitter::move(const Reg& dst, const Reg& src, const Span& span) {
   if (dst.cls == RegClass::kNone || (dst.cls == src.cls && dst.index == src.index)) return;
   PYPTO_CHECK(dst.cls == src.cls, "value of one register class moved to another at " + span.text());
-  const Opcode op = dst.cls == RegClass::kScalar ? Opcode::kMoveS : dst.cls == RegClass::kView ? Opcode::kMoveV : Opcode::kMoveA;
+  const Opcode op = dst.cls == RegClass::kScalar ? Opcode::kMoveS
+                    : dst.cls == RegClass::kView ? Opcode::kMoveV
+                                                 : Opcode::kMoveA;
   Insn& in = add(op, span);
   in.dst = dst.index;
   in.a = src.index;
@@ -178,7 +181,8 @@ FunctionEmitter::Regs FunctionEmitter::exprs(const ExprPtr& e, const Regs* want)
       }
       std::vector<const Type*> parts;
       flatten(*t.elements[static_cast<size_t>(e->int_value)], &parts);
-      return Regs(all.begin() + static_cast<std::ptrdiff_t>(at), all.begin() + static_cast<std::ptrdiff_t>(at + parts.size()));
+      return Regs(all.begin() + static_cast<std::ptrdiff_t>(at),
+                  all.begin() + static_cast<std::ptrdiff_t>(at + parts.size()));
     }
     case ExprKind::kOp:
       return operation(*e, want);
@@ -191,7 +195,8 @@ FunctionEmitter::Regs FunctionEmitter::exprs(const ExprPtr& e, const Regs* want)
 
 bool FunctionEmitter::used_as_value(const OpRow& row, int param) const {
   if (row.id == OpId::k_tensor_remote_store) return param == 0;
-  if (row.alias == AliasClass::kView || row.alias == AliasClass::kNone || row.id == OpId::k_load) return false;
+  if (row.alias == AliasClass::kView || row.alias == AliasClass::kNone || row.id == OpId::k_load)
+    return false;
   if (row.cost == CostClass::kComm) return false;
   return !(row.alias == AliasClass::kInPlace && param == row.inplace_param);
 }
@@ -223,7 +228,9 @@ Operand FunctionEmitter::operand(const ExprPtr& e, bool as_value) {
 
 namespace {
 
-bool scalar_row(OpId id) { return (id >= OpId::k_scalar_add && id <= OpId::k_scalar_not) || id == OpId::k_min || id == OpId::k_max; }
+bool scalar_row(OpId id) {
+  return (id >= OpId::k_scalar_add && id <= OpId::k_scalar_not) || id == OpId::k_min || id == OpId::k_max;
+}
 
 DType compute_dtype(const Expr& e) {
   const DType l = e.args[0]->type->dtype;
@@ -307,7 +314,8 @@ FunctionEmitter::Regs FunctionEmitter::operation(const Expr& e, const Regs* want
       const Reg a = expr(e.args[0]);
       const Reg i = expr(e.args[1]);
       const Reg dst = want0 ? *want0 : temp(RegClass::kScalar, e.type->dtype);
-      Insn& in = add(Opcode::kArrayGet, e.span, e.args[0]->kind == ExprKind::kVar ? e.args[0]->var->name : "array");
+      Insn& in =
+          add(Opcode::kArrayGet, e.span, e.args[0]->kind == ExprKind::kVar ? e.args[0]->var->name : "array");
       in.dst = dst.index;
       in.a = a.index;
       in.b = i.index;
@@ -319,7 +327,8 @@ FunctionEmitter::Regs FunctionEmitter::operation(const Expr& e, const Regs* want
       const Reg v = expr(e.args[2]);
       const Reg dst = want0 ? *want0 : temp(RegClass::kArray, e.type->dtype);
       if (dst.index != a.index) move(dst, a, e.span);
-      Insn& in = add(Opcode::kArraySet, e.span, e.args[0]->kind == ExprKind::kVar ? e.args[0]->var->name : "array");
+      Insn& in =
+          add(Opcode::kArraySet, e.span, e.args[0]->kind == ExprKind::kVar ? e.args[0]->var->name : "array");
       in.dst = dst.index;
       in.a = i.index;
       in.b = v.index;
@@ -452,7 +461,8 @@ FunctionEmitter::Regs FunctionEmitter::call(const Expr& e, const Regs* want) {
     results.push_back(wanted);
   }
   if (info.submit) {
-    c.task = want && result_count < want->size() ? (*want)[result_count] : temp(RegClass::kScalar, DType::kTaskId);
+    c.task =
+        want && result_count < want->size() ? (*want)[result_count] : temp(RegClass::kScalar, DType::kTaskId);
     results.push_back(c.task);
   }
   out_.calls.push_back(std::move(c));
@@ -816,7 +826,8 @@ void FunctionEmitter::split_aiv(const Stmt& s) {
     lanes.joins.push_back({reg, reg, out_.code[static_cast<size_t>(at)].site});
   }
   gathered_.clear();
-  std::sort(lanes.joins.begin(), lanes.joins.end(), [](const auto& x, const auto& y) { return x.lane_view < y.lane_view; });
+  std::sort(lanes.joins.begin(), lanes.joins.end(),
+            [](const auto& x, const auto& y) { return x.lane_view < y.lane_view; });
   out_.lanes.push_back(std::move(lanes));
   out_.code[static_cast<size_t>(at)].a = static_cast<int32_t>(out_.lanes.size()) - 1;
 }
@@ -835,8 +846,8 @@ void FunctionEmitter::give_back(const Stmt& s) {
 
 // ------------------------------------------------------------------ functions
 
-FunctionEmitter::FunctionEmitter(const Module& module, const Function& fn, const std::map<const Function*, int>& index,
-                                 const EmitOptions& options)
+FunctionEmitter::FunctionEmitter(const Module& module, const Function& fn,
+                                 const std::map<const Function*, int>& index, const EmitOptions& options)
     : module_(module), fn_(fn), index_(index), options_(options), uses_(analyse_uses(fn)) {
   for (const auto& [var, range] : uses_.ranges) {
     if (range.last) dying_[range.last].push_back(var);
@@ -854,12 +865,14 @@ int64_t symbol_factor(const Dim& dim, const Var* var) {
   for (int side = 0; side < 2; ++side) {
     const auto& x = e.args[static_cast<size_t>(side)];
     const auto k = const_int(e.args[static_cast<size_t>(1 - side)]);
-    if (k && *k > 0 && x->kind == ExprKind::kVar && (x->var.get() == var || x->var->name == var->name)) return *k;
+    if (k && *k > 0 && x->kind == ExprKind::kVar && (x->var.get() == var || x->var->name == var->name))
+      return *k;
   }
   return 0;
 }
 
-void find_symbol(const Function& fn, const VarPtr& symbol, bool used, std::vector<SymbolBinding>* out, int32_t reg) {
+void find_symbol(const Function& fn, const VarPtr& symbol, bool used, std::vector<SymbolBinding>* out,
+                 int32_t reg) {
   SymbolBinding b;
   b.reg = reg;
   b.name = symbol->name;
@@ -905,12 +918,15 @@ bool writes_remotely(const ExprPtr& e, const Var* param) {
       }
     }
   }
-  return std::any_of(e->args.begin(), e->args.end(), [&](const ExprPtr& a) { return writes_remotely(a, param); });
+  return std::any_of(e->args.begin(), e->args.end(),
+                     [&](const ExprPtr& a) { return writes_remotely(a, param); });
 }
 
 bool writes_remotely(const Block& body, const Var* param) {
   for (const auto& s : body) {
-    if (writes_remotely(s->value, param) || writes_remotely(s->body, param) || writes_remotely(s->else_body, param)) return true;
+    if (writes_remotely(s->value, param) || writes_remotely(s->body, param) ||
+        writes_remotely(s->else_body, param))
+      return true;
   }
   return false;
 }
@@ -937,7 +953,8 @@ FunctionCode FunctionEmitter::emit() {
               : fn_.uses_cube                  ? CoreKind::kCube
               : fn_.uses_vector                ? CoreKind::kVector
                                                : CoreKind::kScalarOnly;
-  if (const auto* dual = fn_.attr("dual_aiv_dispatch")) out_.dual_aiv = dual->int_value != 0 || dual->value == "True";
+  if (const auto* dual = fn_.attr("dual_aiv_dispatch"))
+    out_.dual_aiv = dual->int_value != 0 || dual->value == "True";
   for (size_t p = 0; p < fn_.params.size(); ++p) {
     ParamInfo info;
     info.name = fn_.params[p]->name;

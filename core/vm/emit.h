@@ -11,11 +11,11 @@ namespace pypto::vm {
 /// Lowered module -> executable program. What must hold: passes::lower has run. Throws Failure.
 ProgramPtr emit(const ir::Module& lowered);
 
-/// Debug switch: copies are made for every plain tile assignment and every slice used as a value (design: Tiles are
-/// memory); tests run both ways.
+/// Debug switch: copies are made for every plain tile assignment and every slice used as a value (design:
+/// Tiles are memory); tests run both ways.
 struct EmitOptions {
-    bool force_copies = false;
-    bool chains = true;  ///< group element-wise operations into strip chains
+  bool force_copies = false;
+  bool chains = true;  ///< group element-wise operations into strip chains
 };
 ProgramPtr emit(const ir::Module& lowered, const EmitOptions& options);
 

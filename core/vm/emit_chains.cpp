@@ -86,7 +86,8 @@ class Grouper {
     }
   }
 
-  /// End of the run that starts at pc (with the releases that follow it), or pc if there is none worth grouping.
+  /// End of the run that starts at pc (with the releases that follow it), or pc if there is none worth
+  /// grouping.
   int32_t extend(int32_t pc) {
     int steps = 0;
     std::unordered_set<int32_t> inputs, scalars, made;
@@ -161,7 +162,8 @@ class Grouper {
       step.lhs = value.at(parts.lhs.index);
       if (parts.rhs.cls == RegClass::kView) step.rhs = value.at(parts.rhs.index);
       if (parts.scalar.cls == RegClass::kScalar) {
-        const auto [it, fresh] = scalar.try_emplace(parts.scalar.index, static_cast<int32_t>(c.scalars.size()));
+        const auto [it, fresh] =
+            scalar.try_emplace(parts.scalar.index, static_cast<int32_t>(c.scalars.size()));
         if (fresh) {
           c.scalars.push_back(parts.scalar);
           c.chain.scalars.push_back(parts.scalar.dtype);

@@ -14,7 +14,8 @@ class UseWalker {
   void run() {
     walk(fn_.body);
     for (auto& [var, path] : paths_) {
-      out_.ranges[var] = {path.empty() ? nullptr : path.back().first, path.empty() ? nullptr : path.back().second};
+      out_.ranges[var] = {path.empty() ? nullptr : path.back().first,
+                          path.empty() ? nullptr : path.back().second};
     }
   }
 
@@ -48,7 +49,8 @@ class UseWalker {
       case ExprKind::kOp: {
         const OpRow& row = op_row(e->op);
         effects(*e, row);
-        for (size_t i = 0; i < e->args.size(); ++i) expr(e->args[i], value_operand(row, static_cast<int>(i), *e));
+        for (size_t i = 0; i < e->args.size(); ++i)
+          expr(e->args[i], value_operand(row, static_cast<int>(i), *e));
         return;
       }
       case ExprKind::kCall: {
@@ -66,8 +68,10 @@ class UseWalker {
   }
 
   static bool value_operand(const OpRow& row, int param, const Expr& e) {
-    // Views, loads, element access and in-place targets use an operand as a place; remote_store reads a value.
-    if (row.alias == AliasClass::kView || row.alias == AliasClass::kNone) return row.id == OpId::k_tensor_remote_store && param == 0;
+    // Views, loads, element access and in-place targets use an operand as a place; remote_store reads a
+    // value.
+    if (row.alias == AliasClass::kView || row.alias == AliasClass::kNone)
+      return row.id == OpId::k_tensor_remote_store && param == 0;
     if (row.id == OpId::k_load) return false;
     if (row.alias == AliasClass::kInPlace && param == row.inplace_param) return false;
     if (row.cost == CostClass::kComm) return false;
@@ -94,7 +98,8 @@ class UseWalker {
       if (c == 'w' || c == 'x' || c == 'a') written(e.args[i]);
       if (c == 's' || c == 'R' || c == 'W') out_.waits = true;
     }
-    if (row.alias == AliasClass::kInPlace && row.inplace_param >= 0) written(e.args[static_cast<size_t>(row.inplace_param)]);
+    if (row.alias == AliasClass::kInPlace && row.inplace_param >= 0)
+      written(e.args[static_cast<size_t>(row.inplace_param)]);
     if (e.op == OpId::k_syncall || e.op == OpId::k_sync_wait) out_.waits = true;
   }
 

@@ -20,7 +20,8 @@ struct UseInfo {
   std::set<const ir::Storage*> written;
   bool unknown_written = false;
   bool waits = false;  ///< waits, barriers or remote reads: a peer's writes may become visible in between
-  /// For every variable: the block in which all its references lie, and the last statement of it that has one.
+  /// For every variable: the block in which all its references lie, and the last statement of it that has
+  /// one.
   struct Range {
     const ir::Block* block = nullptr;
     const ir::Stmt* last = nullptr;
@@ -31,15 +32,16 @@ struct UseInfo {
 };
 UseInfo analyse_uses(const ir::Function& fn);
 
-/// Groups runs of element-wise operations that nothing jumps into as kChain instructions. Values that are released inside
-/// a run never reach memory. Results, valid regions and faults are those of the single operations.
+/// Groups runs of element-wise operations that nothing jumps into as kChain instructions. Values that are
+/// released inside a run never reach memory. Results, valid regions and faults are those of the single
+/// operations.
 void group_chains(FunctionCode& fn);
 
 /// Emits one function.
 class FunctionEmitter {
  public:
-  FunctionEmitter(const ir::Module& module, const ir::Function& fn, const std::map<const ir::Function*, int>& index,
-                  const EmitOptions& options);
+  FunctionEmitter(const ir::Module& module, const ir::Function& fn,
+                  const std::map<const ir::Function*, int>& index, const EmitOptions& options);
   FunctionCode emit();
 
  private:
@@ -101,11 +103,12 @@ class FunctionEmitter {
   FunctionCode out_;
   std::unordered_map<const ir::Var*, Regs> var_regs_;
   std::unordered_map<const ir::Var*, Reg> snapshots_;
-  std::vector<Reg> temps_;      // temporaries of the current statement, in order of creation
-  std::vector<Reg> free_[3];    // recycled temporaries by class
+  std::vector<Reg> temps_;    // temporaries of the current statement, in order of creation
+  std::vector<Reg> free_[3];  // recycled temporaries by class
   std::map<std::pair<int64_t, int>, Reg> constants_;
   std::vector<Loop> loops_;
-  std::unordered_map<const ir::Stmt*, std::vector<const ir::Var*>> dying_;  // variables whose last use a statement has
+  std::unordered_map<const ir::Stmt*, std::vector<const ir::Var*>>
+      dying_;  // variables whose last use a statement has
   std::vector<int32_t> returns_;
   std::set<const ir::Var*> gathered_;  // results of aic_gather
   int32_t loop_site_ = -1;

@@ -64,10 +64,12 @@ class FrameCall final : public OpCall {
   }
 
   DType result_dtype(int k) const override {
-    return k < static_cast<int>(insn_.results.size()) ? insn_.results[static_cast<size_t>(k)].dtype : DType::kNone;
+    return k < static_cast<int>(insn_.results.size()) ? insn_.results[static_cast<size_t>(k)].dtype
+                                                      : DType::kNone;
   }
   bool result_is_tile(int k) const override {
-    return k < static_cast<int>(insn_.result_is_tile.size()) && insn_.result_is_tile[static_cast<size_t>(k)] != 0;
+    return k < static_cast<int>(insn_.result_is_tile.size()) &&
+           insn_.result_is_tile[static_cast<size_t>(k)] != 0;
   }
   void set_result(View value, int k) override {
     if (k >= static_cast<int>(insn_.results.size())) return;
@@ -80,7 +82,9 @@ class FrameCall final : public OpCall {
     if (r.cls == RegClass::kScalar) frame_.s[static_cast<size_t>(r.index)] = value;
   }
 
-  View alloc(DType dtype, std::span<const int64_t> shape, bool zero) override { return alloc_view(dtype, shape, zero); }
+  View alloc(DType dtype, std::span<const int64_t> shape, bool zero) override {
+    return alloc_view(dtype, shape, zero);
+  }
   void access(const View& v, AccessKind kind) override {
     if (v.buffer && v.buffer->kind != BufferKind::kOnChip) env_.access(v, kind);
   }
@@ -108,7 +112,8 @@ View touched(const View& base, std::span<const int64_t> offset, std::span<const 
   for (int i = 0; i < base.rank; ++i) {
     const int64_t o = i < lead ? 0 : offset[static_cast<size_t>(i - lead)];
     const int64_t n = extent.empty() ? 1 : (i < lead ? 1 : extent[static_cast<size_t>(i - lead)]);
-    if (o < 0 || o >= std::max<int64_t>(base.shape[i], 1)) return base;  // the operation reports the bad index
+    if (o < 0 || o >= std::max<int64_t>(base.shape[i], 1))
+      return base;  // the operation reports the bad index
     v.offset += o * base.stride[i] * dtype_bytes(base.dtype);
     v.shape[i] = v.valid[i] = std::min(n, base.shape[i] - o);
   }
@@ -128,7 +133,8 @@ ExecStatus order_control_plane(FrameCall& call, Env& env) {
       const std::vector<int64_t> extent(source.shape, source.shape + source.rank);
       const View& target = call.view(0);
       const auto offset = call.list(2);
-      if (static_cast<int>(offset.size()) != source.rank) return env.order_element(target, AccessKind::kWrite);
+      if (static_cast<int>(offset.size()) != source.rank)
+        return env.order_element(target, AccessKind::kWrite);
       return env.order_element(touched(target, offset, extent), AccessKind::kWrite);
     }
     default:
@@ -269,9 +275,10 @@ class Interpreter {
     const auto op = static_cast<OpId>(in.sub);
     if (!is_float(in.dtype) && a.i < 0 && (op == OpId::k_scalar_floordiv || op == OpId::k_scalar_mod) &&
         is_signed_int(in.dtype)) {
-      env_.warn("W-NEGATIVE-DIVIDEND", std::string("negative dividend ") + std::to_string(a.i) + " of " +
-                                           (op == OpId::k_scalar_mod ? "%" : "//") +
-                                           ": floor semantics here, truncating targets differ; add the divisor first");
+      env_.warn("W-NEGATIVE-DIVIDEND",
+                std::string("negative dividend ") + std::to_string(a.i) + " of " +
+                    (op == OpId::k_scalar_mod ? "%" : "//") +
+                    ": floor semantics here, truncating targets differ; add the divisor first");
     }
     s(f, in.dst) = scalar_op(op, in.dtype, a, b);
   }
@@ -290,15 +297,17 @@ class Interpreter {
   void range_check(Frame& f, const Insn& in) {
     const int64_t value = s(f, in.a).i;
     if (fits(value, in.dtype)) return;
-    const std::string name = in.site >= 0 ? f.fn->sites[static_cast<size_t>(in.site)].what : std::string("the value");
-    fail(ErrorClass::kProgramFault,
-         name + ": the value " + std::to_string(value) + " does not fit dtype " + std::string(dtype_text(in.dtype)));
+    const std::string name =
+        in.site >= 0 ? f.fn->sites[static_cast<size_t>(in.site)].what : std::string("the value");
+    fail(ErrorClass::kProgramFault, name + ": the value " + std::to_string(value) + " does not fit dtype " +
+                                        std::string(dtype_text(in.dtype)));
   }
 
   int64_t& element(Frame& f, int32_t array, int64_t index, const Insn& in) {
     auto& items = f.a[static_cast<size_t>(array)]->items;
     if (index < 0 || index >= static_cast<int64_t>(items.size())) {
-      const std::string name = in.site >= 0 ? f.fn->sites[static_cast<size_t>(in.site)].what : std::string("array");
+      const std::string name =
+          in.site >= 0 ? f.fn->sites[static_cast<size_t>(in.site)].what : std::string("array");
       fail(ErrorClass::kOutOfBoundsError, "index " + std::to_string(index) + " is outside array '" + name +
                                               "' of extent " + std::to_string(items.size()));
     }
@@ -312,7 +321,8 @@ class Interpreter {
       shape.push_back(s(f, r.index).i);
       if (shape.back() < 0) {
         fail(ErrorClass::kProgramFault, "extent " + std::to_string(shape.back()) + " of dimension " +
-                                            std::to_string(shape.size() - 1) + " of '" + c.name + "' is negative");
+                                            std::to_string(shape.size() - 1) + " of '" + c.name +
+                                            "' is negative");
       }
     }
     if (!c.on_chip) {
@@ -392,7 +402,8 @@ class Interpreter {
   void alias_results(Frame& f, const CallInsn& insn, const FunctionCode& callee) {
     for (size_t k = 0; k < insn.results.size(); ++k) {
       const Reg& r = insn.results[k];
-      if (r.cls != RegClass::kView || k >= callee.result_params.size() || callee.result_params[k] < 0) continue;
+      if (r.cls != RegClass::kView || k >= callee.result_params.size() || callee.result_params[k] < 0)
+        continue;
       v(f, r.index) = View(v(f, insn.args[static_cast<size_t>(callee.result_params[k])].index));
     }
   }
@@ -465,7 +476,9 @@ class Interpreter {
 class ChainServices final : public ChainHost {
  public:
   explicit ChainServices(Env& env) : env_(env) {}
-  View alloc(DType dtype, std::span<const int64_t> shape, bool zero) override { return alloc_view(dtype, shape, zero); }
+  View alloc(DType dtype, std::span<const int64_t> shape, bool zero) override {
+    return alloc_view(dtype, shape, zero);
+  }
   void access(const View& v) override {
     if (v.buffer && v.buffer->kind != BufferKind::kOnChip) env_.access(v, AccessKind::kRead);
   }
@@ -542,9 +555,9 @@ std::vector<Diagnostic> bind_symbols(Frame& frame) {
       Diagnostic d;
       d.cls = ErrorClass::kTypeError;
       d.id = "W-DYN-EXTENT";
-      d.message = frame.fn->name + ": dynamic dimension '" + b.name + "' is " + std::to_string(extent) + " in '" +
-                  p.name + "' (dimension " + std::to_string(b.axis) + ") but " + std::to_string(other) + " in '" +
-                  q.name + "' (dimension " + std::to_string(axis) + ")";
+      d.message = frame.fn->name + ": dynamic dimension '" + b.name + "' is " + std::to_string(extent) +
+                  " in '" + p.name + "' (dimension " + std::to_string(b.axis) + ") but " +
+                  std::to_string(other) + " in '" + q.name + "' (dimension " + std::to_string(axis) + ")";
       d.hint = "pass arguments whose extents agree, or give the dimensions different symbols";
       d.span = frame.fn->span;
       if (b.used_as_value) throw Failure(std::move(d));

@@ -6,8 +6,9 @@
 #include "core/vm/emit.h"
 #include "core/vm/view.h"
 
-/// One description of every record (`fields`) serves writing and reading. Numbers are little-endian and fixed width; the
-/// reader checks every length against what is left, and `validate` every index that the interpreter follows.
+/// One description of every record (`fields`) serves writing and reading. Numbers are little-endian and fixed
+/// width; the reader checks every length against what is left, and `validate` every index that the
+/// interpreter follows.
 namespace pypto::vm {
 namespace {
 
@@ -15,7 +16,8 @@ constexpr char kMagic[8] = {'P', 'Y', 'P', 'T', 'O', 'B', 'C', '1'};
 constexpr uint32_t kVersion = 1;
 
 [[noreturn]] void damaged(const std::string& what) {
-  fail(ErrorClass::kValueError, "program bytes are damaged or of another version: " + what, {}, "recompile the program");
+  fail(ErrorClass::kValueError, "program bytes are damaged or of another version: " + what, {},
+       "recompile the program");
 }
 
 class Writer {
@@ -524,7 +526,8 @@ struct Bounds {
   }
 
   void check() const {
-    if (f.scalar_count < 0 || f.view_count < 0 || f.array_count < 0 || f.code.empty()) damaged("an empty function");
+    if (f.scalar_count < 0 || f.view_count < 0 || f.array_count < 0 || f.code.empty())
+      damaged("an empty function");
     if (f.code.back().op != Opcode::kReturn) damaged("a function does not end");
     for (const auto& in : f.code) insn(in);
     for (const auto& o : f.ops) {
@@ -542,7 +545,8 @@ struct Bounds {
       regs(c.deps);
       regs(c.predicate_index);
       for (const Reg& r : {c.task, c.core_num, c.device, c.predicate_tensor}) reg(r);
-      if (c.args.size() != p.functions[static_cast<size_t>(c.callee)].params.size()) damaged("a call's argument count");
+      if (c.args.size() != p.functions[static_cast<size_t>(c.callee)].params.size())
+        damaged("a call's argument count");
     }
     for (const auto& c : f.creates) regs(c.shape);
     for (const auto& l : f.lanes) {
@@ -559,8 +563,8 @@ struct Bounds {
       regs(c.scalars);
       regs(c.outputs);
       const auto values = c.chain.inputs + static_cast<int32_t>(c.chain.steps.size());
-      if (c.inputs.size() != static_cast<size_t>(c.chain.inputs) || c.scalars.size() != c.chain.scalars.size() ||
-          c.outputs.size() != c.chain.outputs.size()) {
+      if (c.inputs.size() != static_cast<size_t>(c.chain.inputs) ||
+          c.scalars.size() != c.chain.scalars.size() || c.outputs.size() != c.chain.outputs.size()) {
         damaged("a chain's operands");
       }
       int32_t defined = c.chain.inputs;
@@ -614,7 +618,8 @@ ProgramPtr load(const std::string& bytes) {
   uint32_t ops = 0;
   in.pod(version);
   in.pod(ops);
-  if (version != kVersion || ops > static_cast<uint32_t>(ir::kOpCount)) damaged("format " + std::to_string(version));
+  if (version != kVersion || ops > static_cast<uint32_t>(ir::kOpCount))
+    damaged("format " + std::to_string(version));
   std::vector<std::shared_ptr<const SourceFile>> files;
   write_files(in, files);
   in.files = std::move(files);

@@ -25,7 +25,8 @@ int64_t floor_mod(int64_t a, int64_t b) {
 }
 
 [[noreturn]] void divide_by_zero(const char* what, int64_t dividend) {
-  fail(ErrorClass::kProgramFault, std::string("integer ") + what + " by zero: the dividend is " + std::to_string(dividend), {},
+  fail(ErrorClass::kProgramFault,
+       std::string("integer ") + what + " by zero: the dividend is " + std::to_string(dividend), {},
        "guard the divisor, or make it a positive constant");
 }
 
@@ -51,9 +52,9 @@ Scalar integer_op(OpId op, DType dtype, int64_t a, int64_t b) {
     case OpId::k_scalar_rshift: {
       const int bits = dtype_bits(dtype);
       if (b < 0 || b >= bits) {
-        fail(ErrorClass::kProgramFault,
-             "shift count " + std::to_string(b) + " is outside 0.." + std::to_string(bits - 1) + " for " +
-                 std::string(dtype_text(dtype)));
+        fail(ErrorClass::kProgramFault, "shift count " + std::to_string(b) + " is outside 0.." +
+                                            std::to_string(bits - 1) + " for " +
+                                            std::string(dtype_text(dtype)));
       }
       if (op == OpId::k_scalar_lshift) return wrap(ua << b);
       return is_signed_int(dtype) || dtype == DType::kBool ? scalar_of(a >> b) : wrap(ua >> b);
@@ -190,10 +191,12 @@ Scalar cast_scalar(Scalar value, DType from, DType to, bool* out_of_range) {
   }
   if (is_float(to)) {
     // One rounding from the integer (nearest even): int64 -> float directly.
-    const float f = from == DType::kUInt64 ? static_cast<float>(static_cast<uint64_t>(value.i)) : static_cast<float>(value.i);
+    const float f = from == DType::kUInt64 ? static_cast<float>(static_cast<uint64_t>(value.i))
+                                           : static_cast<float>(value.i);
     if (to == DType::kFp16 || to == DType::kBf16) {
       // Through double is exact for every integer a 16-bit float can tell apart.
-      const double d = from == DType::kUInt64 ? static_cast<double>(static_cast<uint64_t>(value.i)) : static_cast<double>(value.i);
+      const double d = from == DType::kUInt64 ? static_cast<double>(static_cast<uint64_t>(value.i))
+                                              : static_cast<double>(value.i);
       return scalar_of(round_float(d, to));
     }
     return scalar_of(static_cast<double>(f));

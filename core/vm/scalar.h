@@ -9,8 +9,8 @@ namespace pypto::vm {
 /// `value` rounded to a float dtype, nearest even.
 double round_float(double value, DType dtype);
 
-/// Scalar operation of the language (01 L-17): `op` is a scalar_* row, `min` or `max`; both operands have `dtype`.
-/// Throws Failure for division by zero and bad shift counts.
+/// Scalar operation of the language (01 L-17): `op` is a scalar_* row, `min` or `max`; both operands have
+/// `dtype`. Throws Failure for division by zero and bad shift counts.
 Scalar scalar_op(ir::OpId op, DType dtype, Scalar a, Scalar b);
 
 /// Scalar conversion (01 L-22). Sets *out_of_range when a float does not fit the integer dtype.

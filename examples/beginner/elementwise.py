@@ -14,7 +14,7 @@ import numpy as np
 import pypto.language as pl
 from pypto.runtime import RunConfig
 
-ROWS, COLS, TILE = 512, 256, 64
+ROWS, COLS, TILE = 512, 256, 32
 
 
 @pl.jit.incore

@@ -13,10 +13,10 @@ What the native side and ``pypto.language`` expect from the other Python modules
         (``compiled.source`` is the program as read, ``compiled.program`` the lowered one).
 ``<that object>._call_jit(args: list, config)``
     runs it with one argument per parameter, in order (an omitted pure ``Out`` is None: return style). It is the warm path.
-"""
+"""  # noqa: E501
 
 import enum
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 __version__: str
@@ -176,9 +176,7 @@ class Program(Node):
     def clone(self, arch: str | None = None) -> Program:
         """A deep copy, read again for another architecture if asked (``"a2a3"``, ``"a5"``)."""
 
-def python_print(
-    node: Node, prefix: str = "pl", concise: bool = False, explicit_layout: bool = False
-) -> str: ...
+def python_print(node: Node, prefix: str = "pl", concise: bool = False, explicit_layout: bool = False) -> str: ...
 def structural_equal(a: Node, b: Node, enable_auto_mapping: bool = False) -> bool: ...
 def structural_difference(a: Node, b: Node) -> str | None:
     """Path to the first difference with both sides printed; None if equal."""
@@ -189,8 +187,13 @@ def deserialize(data: bytes) -> Program | Function: ...
 def verify(program: Program) -> list[Diagnostic]: ...
 def pass_names() -> list[str]: ...
 def apply_pass(
-    name: str, program: Program, *, planner: str = "PYPTO", double_buffer_c: bool = False,
-    analyze_auto_scopes_for_deps: bool = False, world_size: int = 0,
+    name: str,
+    program: Program,
+    *,
+    planner: str = "PYPTO",
+    double_buffer_c: bool = False,
+    analyze_auto_scopes_for_deps: bool = False,
+    world_size: int = 0,
 ) -> Program: ...
 
 # --------------------------------------------------------------------------------------------------------- compilation
@@ -290,7 +293,13 @@ class DeviceArg:
     """A resident tensor as argument: memory at ``pointer`` on ``rank``; ``keep`` is held during the run."""
 
     def __init__(
-        self, pointer: int, dtype: DataType, shape: Sequence[int], *, rank: int = 0, keep: object = None,
+        self,
+        pointer: int,
+        dtype: DataType,
+        shape: Sequence[int],
+        *,
+        rank: int = 0,
+        keep: object = None,
         unwritten: bool = False,
     ) -> None: ...
 
@@ -298,7 +307,12 @@ class StackedArg:
     """A stacked resident tensor: row ``i`` at ``pointers[i]`` on ``ranks[i]``."""
 
     def __init__(
-        self, pointers: Sequence[int], dtype: DataType, full_shape: Sequence[int], ranks: Sequence[int], *,
+        self,
+        pointers: Sequence[int],
+        dtype: DataType,
+        full_shape: Sequence[int],
+        ranks: Sequence[int],
+        *,
         keep: object = None,
     ) -> None: ...
 
@@ -315,7 +329,7 @@ class RunReport:
     host_time_us: float
     ok: bool
     ranks: list[dict[str, Any]]
-    """``rank tasks kernels comm by_peer rounds peak_memory device_time_us``; ``comm`` is a dict of the counters of 03 K-1."""
+    """``rank tasks kernels comm by_peer rounds peak_memory device_time_us``; ``comm`` is a dict of the counters of 03 K-1."""  # noqa: E501
     diagnostics: list[Diagnostic]
     tasks: list[dict[str, Any]]
     edges: list[dict[str, Any]]
@@ -323,7 +337,11 @@ class RunReport:
     dispatches: list[dict[str, Any]]
 
 def check_args(
-    compiled: Compiled, args: Sequence[Any], *, entry: str | None = None, function: str | None = None,
+    compiled: Compiled,
+    args: Sequence[Any],
+    *,
+    entry: str | None = None,
+    function: str | None = None,
     devices: bool = True,
 ) -> None:
     """Checks one argument per parameter (04 ARG-1 - ARG-12) without running; also issues W-ARG-OVERLAP and
@@ -344,16 +362,18 @@ def run(
     """Runs once on the calling thread, in place; the GIL is released except in callbacks. Arguments are checked as by
     ``check_args`` (``checked`` is accepted and changes nothing): arrays, numbers, ctypes values, ``DeviceArg``, ``StackedArg``. ``callbacks``: by
     sub-worker name, called with ONE sequence of tensors (04 CBK-3); concrete sub-workers without entry run their own
-    Python function. A failing run raises with the report as attribute ``report`` of the exception."""
+    Python function. A failing run raises with the report as attribute ``report`` of the exception."""  # noqa: E501
 
 def array_info(array: Any) -> tuple[int, DataType | None, tuple[int, ...], bool, bool, str, str] | None:
     """(address, dtype, shape, contiguous, writable, type name, device) of any array of ARG-1; None if it is no array. ``dtype``
-    is None for an unsupported element type."""
+    is None for an unsupported element type."""  # noqa: E501
 
 def dtype_of(value: Any) -> DataType | None:
     """The DataType of a ``DataType``, torch dtype, NumPy dtype or their name; None if unsupported."""
 
-def array_view(pointer: int, dtype: DataType, shape: Sequence[int], *, keep: object = None, torch: bool | None = None) -> Any:
+def array_view(
+    pointer: int, dtype: DataType, shape: Sequence[int], *, keep: object = None, torch: bool | None = None
+) -> Any:
     """A NumPy (or torch, if it was imported) array over memory; no copy."""
 
 def memory_copy(dst: int, src: int, nbytes: int) -> None:
@@ -369,9 +389,18 @@ class FunctionSource:
     span: dict[str, Any]
     has_self: bool
     def __init__(
-        self, function: Callable[..., Any], decl: str, *, type: int = -1, level: int = -1, role: int = -1,
-        auto_scope: bool = True, strict_ssa: bool = False, attrs: dict[str, Any] | None = None,
-        external_source: str = "", captured: dict[str, Any] | None = None,
+        self,
+        function: Callable[..., Any],
+        decl: str,
+        *,
+        type: int = -1,
+        level: int = -1,
+        role: int = -1,
+        auto_scope: bool = True,
+        strict_ssa: bool = False,
+        attrs: dict[str, Any] | None = None,
+        external_source: str = "",
+        captured: dict[str, Any] | None = None,
     ) -> None: ...
     def decorator_keywords(self) -> list[Any]: ...
 

@@ -57,7 +57,7 @@ __all__ = []
 for _name, _members in _core.enum_table().items():
     _cls = _LanguageEnum(_name, _members, module=__name__)
     globals()[_name] = _cls
-    _core.register_enum(_name, _cls)
+    _core.register_enum(_name, _cls)  # pyright: ignore
     if _name not in _IR:
         _core.register_construct(_cls, f"{_prefix(_name)}.{_name}")
     __all__.append(_name)

@@ -273,8 +273,8 @@ def _from_native(class_name, diagnostic, cause, cause_class, cause_text):
         if isinstance(exc, DiagnosticError):
             exc.diagnostics = [diagnostic]
         else:
-            exc.diagnostic = diagnostic
-            exc.diagnostics = [diagnostic]
+            exc.diagnostic = diagnostic  # pyright: ignore
+            exc.diagnostics = [diagnostic]  # pyright: ignore
     if cause is not None:
         exc.__cause__ = cause
     elif cause_class is not None:

@@ -70,7 +70,9 @@ def missing(root: Path) -> list[str]:
         if row.id not in typed:
             problems.append(f"operation '{row.id}' has no typing function type_{row.id} in core/ir/infer")
         if row.id not in handled and row.id not in lowered:
-            problems.append(f"operation '{row.id}' is neither registered in core/vm, nor run by core/machine, nor lowered by core/passes")
+            problems.append(
+                f"operation '{row.id}' is neither registered in core/vm, nor run by core/machine, nor lowered by core/passes"
+            )
         if len(row.doc.split()) < 3 or not row.doc.endswith("."):
             problems.append(f"operation '{row.id}' has no documentation line in core/ir/ops.def: {row.doc!r}")
         if row.id not in tested and row.name not in called:

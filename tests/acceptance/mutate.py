@@ -141,7 +141,9 @@ def _op_calls(roots: list[ast.AST]) -> list[ast.Call]:
 
 def _misspelt(name: str, rng: random.Random) -> str:
     at = rng.randrange(len(name))
-    return rng.choice([name[:at] + name[at + 1 :] or name + "x", name + rng.choice("sx_1"), name[:at] + "z" + name[at:]])
+    return rng.choice(
+        [name[:at] + name[at + 1 :] or name + "x", name + rng.choice("sx_1"), name[:at] + "z" + name[at:]]
+    )
 
 
 # Each returns a description, or None when there is nothing of its kind to change.
@@ -219,9 +221,11 @@ def stray_statement(roots, rng):
         return None
     text = rng.choice(STRAY)
     b = rng.choice(blocks)
-    b[rng.randrange(len(b) + 1) : 0] = ast.parse(text).body if "yield" not in text and "return" not in text else ast.parse(
-        "def f():\n    " + text.replace("\n", "\n    ")
-    ).body[0].body
+    b[rng.randrange(len(b) + 1) : 0] = (
+        ast.parse(text).body
+        if "yield" not in text and "return" not in text
+        else ast.parse("def f():\n    " + text.replace("\n", "\n    ")).body[0].body
+    )
     return f"stray: {text!r}"
 
 
@@ -236,7 +240,11 @@ def wrong_keyword(roots, rng):
             old, k.arg = k.arg, _misspelt(k.arg, rng)
             return f"keyword {old} -> {k.arg}"
     c = rng.choice(calls)
-    c.keywords.append(ast.keyword(rng.choice(["axis", "dtype", "mode", "foo", "level", "device"]), ast.Constant(rng.choice([0, "x", None]))))
+    c.keywords.append(
+        ast.keyword(
+            rng.choice(["axis", "dtype", "mode", "foo", "level", "device"]), ast.Constant(rng.choice([0, "x", None]))
+        )
+    )
     return f"keyword added: {ast.unparse(c)}"
 
 
@@ -293,7 +301,11 @@ def change_annotation(roots, rng):
 
 
 def change_direction(roots, rng):
-    marks = [n for n in _inside(roots, ast.Subscript) if isinstance(n.value, ast.Attribute) and n.value.attr in ("Out", "InOut")]
+    marks = [
+        n
+        for n in _inside(roots, ast.Subscript)
+        if isinstance(n.value, ast.Attribute) and n.value.attr in ("Out", "InOut")
+    ]
     if not marks:
         return None
     n = rng.choice(marks)
@@ -367,7 +379,9 @@ def swap_statements(roots, rng):
 
 
 def unwrap_block(roots, rng):
-    found = [(b, i) for b in _blocks(roots) for i, s in enumerate(b) if isinstance(s, (ast.With, ast.For, ast.If, ast.While))]
+    found = [
+        (b, i) for b in _blocks(roots) for i, s in enumerate(b) if isinstance(s, (ast.With, ast.For, ast.If, ast.While))
+    ]
     if not found:
         return None
     b, i = rng.choice(found)
@@ -424,7 +438,21 @@ def other_operator(roots, rng):
     if not found:
         return None
     n = rng.choice(found)
-    n.op = rng.choice([ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.BitAnd, ast.BitOr, ast.MatMult, ast.LShift])()
+    n.op = rng.choice(
+        [
+            ast.Add,
+            ast.Sub,
+            ast.Mult,
+            ast.Div,
+            ast.FloorDiv,
+            ast.Mod,
+            ast.Pow,
+            ast.BitAnd,
+            ast.BitOr,
+            ast.MatMult,
+            ast.LShift,
+        ]
+    )()
     return f"operator: {ast.unparse(n)}"
 
 
@@ -438,7 +466,9 @@ def other_comparison(roots, rng):
 
 
 def other_loop(roots, rng):
-    loops = [n for n in _inside(roots, ast.For) if isinstance(n.iter, ast.Call) and isinstance(n.iter.func, ast.Attribute)]
+    loops = [
+        n for n in _inside(roots, ast.For) if isinstance(n.iter, ast.Call) and isinstance(n.iter.func, ast.Attribute)
+    ]
     if not loops:
         return None
     n = rng.choice(loops)
@@ -460,7 +490,7 @@ def other_decorator(roots, rng):
 
 
 def subscript(roots, rng):
-    found = [n for n in _inside(roots, ast.Subscript)]
+    found = [n for n in _inside(roots, ast.Subscript)]  # noqa: C416
     if not found:
         return None
     n = rng.choice(found)

@@ -208,7 +208,9 @@ def test_example(path, platform, tmp_path, monkeypatch):
 
 
 def test_every_example_is_here():
-    here = {p.relative_to(EXAMPLES).as_posix() for d in ("beginner", "intermediate") for p in (EXAMPLES / d).glob("*.py")}
+    here = {
+        p.relative_to(EXAMPLES).as_posix() for d in ("beginner", "intermediate") for p in (EXAMPLES / d).glob("*.py")
+    }
     assert here == set(CHECKS)
 
 

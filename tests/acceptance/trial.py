@@ -78,7 +78,11 @@ def _child(path: str, argv: list[str]) -> Outcome:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.argv = [path, *argv]
     os.chdir(os.path.dirname(path))
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
         warnings.simplefilter("ignore")
         try:
             runpy.run_path(path, run_name="__main__")

@@ -87,7 +87,7 @@ def outcomes(ops) -> set[str]:
             elif op[0] == "set":
                 new[op[1], op[2]] = op[3]
             moved = True
-            todo.append((at[:r] + (pc + 1,) + at[r + 1 :], tuple(sorted(new.items()))))
+            todo.append((at[:r] + (pc + 1,) + at[r + 1 :], tuple(sorted(new.items()))))  # noqa: RUF005
         if not moved:
             found.add("ends" if all(pc == len(ops[r]) for r, pc in enumerate(at)) else "stuck")
     return found
@@ -144,8 +144,11 @@ def happens_before(ops):
             op = ops[wait[0]][wait[1]]
             if op[0] != "wait":
                 continue
-            mods = [e for e in events if ops[e[0]][e[1]][0] in ("notify", "set") and
-                    ops[e[0]][e[1]][1:3] == (wait[0], op[1])]
+            mods = [
+                e
+                for e in events
+                if ops[e[0]][e[1]][0] in ("notify", "set") and ops[e[0]][e[1]][1:3] == (wait[0], op[1])
+            ]
             new |= {(m, wait) for m in observed_in_every_order(ops, wait, mods, after)}
         if new <= edges:
             return after
@@ -200,7 +203,9 @@ def kernel(
             if op[0] in ("write", "add"):
                 lines.append(f"        t{i} = pl.load(x, [{i}, 0], [1, 8])")
             text = {
-                "notify": lambda: f"pld.system.notify(signal, {op[1]}, [{op[2]}, 0], {op[3]}, op=pld.NotifyOp.AtomicAdd)",
+                "notify": lambda: (
+                    f"pld.system.notify(signal, {op[1]}, [{op[2]}, 0], {op[3]}, op=pld.NotifyOp.AtomicAdd)"
+                ),
                 "set": lambda: f"pld.system.notify(signal, {op[1]}, [{op[2]}, 0], {op[3]}, op=pld.NotifyOp.Set)",
                 "wait": lambda: f"pld.system.wait(signal, [{op[1]}, 0], {op[2]}, cmp=pld.WaitCmp.Ge)",
                 "write": lambda: (

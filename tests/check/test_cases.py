@@ -7,8 +7,8 @@ import numpy as np
 import pypto.language as pl
 import pypto.language.distributed as pld
 import pytest
-from pypto.ir.distributed_compiled_program import DistributedConfig
 from pypto import DeadlockError
+from pypto.ir.distributed_compiled_program import DistributedConfig
 from pypto.runtime import RunConfig, SimOptions, last_report
 from worlds import NR, SIZE, arrays, host
 
@@ -339,7 +339,9 @@ def pushes(by_put):
 
 
 @pytest.mark.parametrize("by_put", [False, True], ids=["remote_store", "put"])
-@pytest.mark.parametrize("sim", [{}, *({"schedule": "explore", "seed": s, "delay_remote": True} for s in range(3))], ids=str)
+@pytest.mark.parametrize(
+    "sim", [{}, *({"schedule": "explore", "seed": s, "delay_remote": True} for s in range(3))], ids=str
+)
 def test_d7_a_mebibyte_in_pieces(by_put, sim):
     rng = np.random.default_rng(7)
     x = rng.standard_normal((2, ROWS, WIDE), dtype=np.float32)

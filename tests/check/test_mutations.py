@@ -164,7 +164,12 @@ SUBJECTS = [
 # Survivors: subject, mutant (regular expressions), worlds, and why the mutant means the same as the program.
 ANY = (2, 3, 4)
 EQUIVALENT = [
-    (r"0[467]-(barrier_by_hand|shift_by_put|shift_by_get)", r"set", ANY, "one writer and one round per cell: Set 1 is + 1"),
+    (
+        r"0[467]-(barrier_by_hand|shift_by_put|shift_by_get)",
+        r"set",
+        ANY,
+        "one writer and one round per cell: Set 1 is + 1",
+    ),
     (r"10-allreduce_ring", r"^38:set", ANY, "the first credit finds the cell at 0"),
     (r"11-mesh_by_hand", r"^44:set", ANY, "the first credit finds the cell at 0"),
     (r"11-ring_by_hand", r"^(108|123|124):set", ANY, "one cell per step: every credit finds its cell at 0"),
@@ -172,7 +177,12 @@ EQUIVALENT = [
     (r"12-by_hand$", r"^41:delete", ANY, "in one round the root does not overwrite"),
     (r"14-by_hand$", r"^42:delete", ANY, "in one round nobody reads the row that its owner overwrites"),
     (r"mo-dispatch", r"^(56|119):set", ANY, "one writer and one round per cell"),
-    (r"mo-dispatch", r"^56:wrong (peer|row)", (2,), "top 2 of 2 experts: all counts are equal and all rows are awaited"),
+    (
+        r"mo-dispatch",
+        r"^56:wrong (peer|row)",
+        (2,),
+        "top 2 of 2 experts: all counts are equal and all rows are awaited",
+    ),
     (r"mo-dispatch", r"^(119|131):wrong row", ANY, "another order of the rows, and all rows are awaited"),
 ]
 

@@ -57,7 +57,9 @@ struct Kernel {
     fn->params.push_back(v);
     return v;
   }
-  VarPtr local(const char* name, TypePtr t = scalar_type(DType::kInt64)) { return fn->add_var(name, t, VarKind::kLocal, {}); }
+  VarPtr local(const char* name, TypePtr t = scalar_type(DType::kInt64)) {
+    return fn->add_var(name, t, VarKind::kLocal, {});
+  }
   static ExprPtr i(int64_t v) { return int_const(v, DType::kInt64); }
   static ExprPtr op(OpId id, ExprPtr a, ExprPtr b, DType t = DType::kInt64) {
     return op_expr(id, {std::move(a), std::move(b)}, {}, scalar_type(t));
@@ -94,7 +96,8 @@ struct Kernel {
     env->program = program.get();
     const FunctionCode& code = program->functions[0];
     auto fiber = make_fiber(code);
-    for (size_t k = 0; k < args.size(); ++k) fiber->top().s[static_cast<size_t>(code.params[k].reg.index)].i = args[k];
+    for (size_t k = 0; k < args.size(); ++k)
+      fiber->top().s[static_cast<size_t>(code.params[k].reg.index)].i = args[k];
     int64_t result = 0;
     while (true) {
       Frame last = fiber->top();
@@ -111,9 +114,11 @@ TEST(Emit, FloorDivisionAndRemainderFollowTheDivisor) {  // 01 L-17
   Kernel k;
   const VarPtr a = k.param("a");
   const VarPtr b = k.param("b");
-  k.fn->body = {Kernel::give(Kernel::op(
-      OpId::k_scalar_add, Kernel::op(OpId::k_scalar_mul, Kernel::op(OpId::k_scalar_floordiv, var_ref(a), var_ref(b)), Kernel::i(100)),
-      Kernel::op(OpId::k_scalar_mod, var_ref(a), var_ref(b))))};
+  k.fn->body = {Kernel::give(
+      Kernel::op(OpId::k_scalar_add,
+                 Kernel::op(OpId::k_scalar_mul, Kernel::op(OpId::k_scalar_floordiv, var_ref(a), var_ref(b)),
+                            Kernel::i(100)),
+                 Kernel::op(OpId::k_scalar_mod, var_ref(a), var_ref(b))))};
   QuietEnv env;
   EXPECT_EQ(k.run_with({-7, 2}, &env), -4 * 100 + 1);
   EXPECT_EQ(env.warnings.size(), 2u);  // one per operator
@@ -149,8 +154,8 @@ TEST(Emit, LoopsCountDownAndMayRunZeroTimes) {  // 01 L-94; case K12
                 Kernel::set(loop->loop_var, Kernel::i(1000)),
                 Kernel::set(trips, Kernel::op(OpId::k_scalar_add, var_ref(trips), Kernel::i(1)))};
   k.fn->body.push_back(loop);
-  k.fn->body.push_back(Kernel::give(
-      Kernel::op(OpId::k_scalar_add, Kernel::op(OpId::k_scalar_mul, var_ref(sum), Kernel::i(100)), var_ref(trips))));
+  k.fn->body.push_back(Kernel::give(Kernel::op(
+      OpId::k_scalar_add, Kernel::op(OpId::k_scalar_mul, var_ref(sum), Kernel::i(100)), var_ref(trips))));
   EXPECT_EQ(k.run_with({8}), 36 * 100 + 8);
   EXPECT_EQ(k.run_with({0}), 0);
   EXPECT_EQ(k.run_with({-3}), 0);
@@ -181,13 +186,15 @@ TEST(Emit, ExplicitCarriesHoldTheLastValueAfterBreakAndContinue) {  // 01 L-97, 
   auto yield = std::make_shared<Stmt>();
   yield->kind = StmtKind::kYield;
   yield->targets = {r};
-  yield->values = {Kernel::op(OpId::k_scalar_add, Kernel::op(OpId::k_scalar_mul, var_ref(a), Kernel::i(10)), var_ref(loop->loop_var))};
+  yield->values = {Kernel::op(OpId::k_scalar_add, Kernel::op(OpId::k_scalar_mul, var_ref(a), Kernel::i(10)),
+                              var_ref(loop->loop_var))};
   loop->body = {skip, stop, yield};
   k.fn->body.push_back(loop);
-  k.fn->body.push_back(Kernel::give(Kernel::op(OpId::k_scalar_add, var_ref(r), Kernel::op(OpId::k_scalar_mul, var_ref(a0), Kernel::i(1000000)))));
-  EXPECT_EQ(k.run_with({0}), 5000005);              // no iteration: the initial value
-  EXPECT_EQ(k.run_with({3}), 5000502);              // 5 -> 50 (i=0) -> skipped (i=1) -> 502
-  EXPECT_EQ(k.run_with({9}), 5005023);              // ... -> 5023 (i=3), left at i=4; a0 unchanged
+  k.fn->body.push_back(Kernel::give(Kernel::op(
+      OpId::k_scalar_add, var_ref(r), Kernel::op(OpId::k_scalar_mul, var_ref(a0), Kernel::i(1000000)))));
+  EXPECT_EQ(k.run_with({0}), 5000005);  // no iteration: the initial value
+  EXPECT_EQ(k.run_with({3}), 5000502);  // 5 -> 50 (i=0) -> skipped (i=1) -> 502
+  EXPECT_EQ(k.run_with({9}), 5005023);  // ... -> 5023 (i=3), left at i=4; a0 unchanged
 }
 
 TEST(Emit, ArrayElementsAreSnapshotsAndPlainAssignmentCopies) {  // 02 O-2402, 01 L-83
@@ -197,14 +204,22 @@ TEST(Emit, ArrayElementsAreSnapshotsAndPlainAssignmentCopies) {  // 02 O-2402, 0
   const VarPtr arr = k.local("arr", t);
   const VarPtr other = k.local("other", t);
   const VarPtr x = k.local("x");
-  auto get = [&](const VarPtr& v, int64_t at) { return op_expr(OpId::k_array_get, {var_ref(v), Kernel::i(at)}, {}, scalar_type(DType::kInt32)); };
-  auto put = [&](const VarPtr& v, ExprPtr at, ExprPtr value) {
-    return Kernel::set(v, op_expr(OpId::k_array_update, {var_ref(v), std::move(at), std::move(value)}, {}, t));
+  auto get = [&](const VarPtr& v, int64_t at) {
+    return op_expr(OpId::k_array_get, {var_ref(v), Kernel::i(at)}, {}, scalar_type(DType::kInt32));
   };
-  k.fn->body = {Kernel::set(arr, op_expr(OpId::k_array_create, {}, {}, t)), put(arr, Kernel::i(2), Kernel::i(7)),
-                Kernel::set(other, var_ref(arr)), Kernel::set(x, get(arr, 2)), put(arr, var_ref(n), Kernel::i(9)),
-                Kernel::give(Kernel::op(OpId::k_scalar_add, Kernel::op(OpId::k_scalar_mul, get(arr, 2), Kernel::i(100)),
-                                        Kernel::op(OpId::k_scalar_add, Kernel::op(OpId::k_scalar_mul, get(other, 2), Kernel::i(10)), var_ref(x))))};
+  auto put = [&](const VarPtr& v, ExprPtr at, ExprPtr value) {
+    return Kernel::set(v,
+                       op_expr(OpId::k_array_update, {var_ref(v), std::move(at), std::move(value)}, {}, t));
+  };
+  k.fn->body = {Kernel::set(arr, op_expr(OpId::k_array_create, {}, {}, t)),
+                put(arr, Kernel::i(2), Kernel::i(7)),
+                Kernel::set(other, var_ref(arr)),
+                Kernel::set(x, get(arr, 2)),
+                put(arr, var_ref(n), Kernel::i(9)),
+                Kernel::give(Kernel::op(
+                    OpId::k_scalar_add, Kernel::op(OpId::k_scalar_mul, get(arr, 2), Kernel::i(100)),
+                    Kernel::op(OpId::k_scalar_add,
+                               Kernel::op(OpId::k_scalar_mul, get(other, 2), Kernel::i(10)), var_ref(x))))};
   EXPECT_EQ(k.run_with({2}), 9 * 100 + 7 * 10 + 7);
   EXPECT_EQ(k.run_with({0}), 7 * 100 + 7 * 10 + 7);
   try {

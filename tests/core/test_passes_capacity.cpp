@@ -23,11 +23,11 @@ int64_t bytes(int64_t rows, int64_t cols, DType d, MemorySpace s, ir::Arch arch 
 
 TEST(TileBytes, PadsAsTheMemoryStores) {  // 01 L-146, 05 H-25, H-26
   EXPECT_EQ(bytes(8, 64, DType::kFp32, MemorySpace::kVec), 8 * 256);
-  EXPECT_EQ(bytes(4, 3, DType::kFp32, MemorySpace::kVec), 4 * 32);   // rows of 32 bytes
-  EXPECT_EQ(bytes(10, 1, DType::kInt32, MemorySpace::kVec), 64);     // one column, contiguous
+  EXPECT_EQ(bytes(4, 3, DType::kFp32, MemorySpace::kVec), 4 * 32);  // rows of 32 bytes
+  EXPECT_EQ(bytes(10, 1, DType::kInt32, MemorySpace::kVec), 64);    // one column, contiguous
   EXPECT_EQ(bytes(1, 1, DType::kInt32, MemorySpace::kVec), 32);
-  EXPECT_EQ(bytes(17, 20, DType::kFp16, MemorySpace::kMat), 32 * 64);   // boxes of 16 rows x 32 bytes
-  EXPECT_EQ(bytes(20, 17, DType::kFp16, MemorySpace::kRight), 64 * 32); // the other way round
+  EXPECT_EQ(bytes(17, 20, DType::kFp16, MemorySpace::kMat), 32 * 64);    // boxes of 16 rows x 32 bytes
+  EXPECT_EQ(bytes(20, 17, DType::kFp16, MemorySpace::kRight), 64 * 32);  // the other way round
   EXPECT_EQ(bytes(17, 20, DType::kFp32, MemorySpace::kAcc), 32 * 32 * 4);
   EXPECT_EQ(bytes(17, 16, DType::kInt32, MemorySpace::kAcc), 32 * 16 * 4);
   EXPECT_EQ(bytes(33, 16, DType::kInt32, MemorySpace::kAcc), 64 * 16 * 4);  // 32 rows on a2a3
@@ -79,7 +79,8 @@ struct Kernel {
     place(*module);
   }
   ExprPtr load(CodeBuilder& b, int64_t rows, int64_t cols) {
-    return b.op(OpId::k_load, {CodeBuilder::ref(x), b.list({b.index(0), b.index(0)}), b.list({b.index(rows), b.index(cols)})});
+    return b.op(OpId::k_load, {CodeBuilder::ref(x), b.list({b.index(0), b.index(0)}),
+                               b.list({b.index(rows), b.index(cols)})});
   }
   void store(CodeBuilder& b, const ExprPtr& t) {
     b.eval(b.op(OpId::k_store, {t, b.list({b.index(0), b.index(0)}), CodeBuilder::ref(y)}));
@@ -96,9 +97,12 @@ TEST(Capacity, OversizedTileIsRefusedWithTheNumbers) {  // 01 L-147
     FAIL() << "256 KiB fit into Vec";
   } catch (const Failure& f) {
     EXPECT_EQ(f.diagnostic().cls, ErrorClass::kValueError);
-    EXPECT_NE(f.diagnostic().message.find("Vec buffer usage (262144 bytes) exceeds platform limit (188416 bytes)"), std::string::npos)
+    EXPECT_NE(
+        f.diagnostic().message.find("Vec buffer usage (262144 bytes) exceeds platform limit (188416 bytes)"),
+        std::string::npos)
         << f.diagnostic().message;
-    EXPECT_NE(f.diagnostic().message.find("'big' [256, 256] fp32"), std::string::npos) << f.diagnostic().message;
+    EXPECT_NE(f.diagnostic().message.find("'big' [256, 256] fp32"), std::string::npos)
+        << f.diagnostic().message;
   }
 }
 
@@ -134,7 +138,8 @@ TEST(Capacity, TensorLevelChainIsCutIntoPieces) {  // 01 L-147, exception 1
     const VarPtr t = b.let("t", b.op(OpId::k_exp, {CodeBuilder::ref(k.x)}));  // 4 MiB as one tile
     const VarPtr m = b.let("m", b.op(OpId::k_row_max, {CodeBuilder::ref(t)}));
     const VarPtr u = b.let("u", b.op(OpId::k_row_expand_sub, {CodeBuilder::ref(t), CodeBuilder::ref(m)}));
-    b.eval(b.op(OpId::k_assemble, {CodeBuilder::ref(k.y), CodeBuilder::ref(u), b.list({b.index(0), b.index(0)})}));
+    b.eval(b.op(OpId::k_assemble,
+                {CodeBuilder::ref(k.y), CodeBuilder::ref(u), b.list({b.index(0), b.index(0)})}));
   });
   EXPECT_NO_THROW(check_capacity(*k.module, {}));
 }
@@ -146,7 +151,8 @@ TEST(Capacity, ChainWithReductionsAlongBothAxesIsNotCut) {  // 01 L-147, excepti
     const VarPtr c = b.let("c", b.op(OpId::k_col_max, {CodeBuilder::ref(t)}));
     const VarPtr u = b.let("u", b.op(OpId::k_row_expand_sub, {CodeBuilder::ref(t), CodeBuilder::ref(m)}));
     const VarPtr v = b.let("v", b.op(OpId::k_col_expand_sub, {CodeBuilder::ref(u), CodeBuilder::ref(c)}));
-    b.eval(b.op(OpId::k_assemble, {CodeBuilder::ref(k.y), CodeBuilder::ref(v), b.list({b.index(0), b.index(0)})}));
+    b.eval(b.op(OpId::k_assemble,
+                {CodeBuilder::ref(k.y), CodeBuilder::ref(v), b.list({b.index(0), b.index(0)})}));
   });
   EXPECT_THROW(check_capacity(*k.module, {}), Failure);
 }

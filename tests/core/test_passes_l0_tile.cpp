@@ -48,7 +48,8 @@ TEST(L0Tile, AnswersOfTheTable) {  // 04 TIL-1 to TIL-8
       c.bytes_a = c.bytes_b = a.bytes;
       c.allow_double_buffer_c = d == 1;
       const L0TileResult r = choose_l0_tile(c);
-      SCOPED_TRACE(testing::Message() << "bytes " << a.bytes << " M,K,N " << a.M << "," << a.K << "," << a.N << " D " << d);
+      SCOPED_TRACE(testing::Message()
+                   << "bytes " << a.bytes << " M,K,N " << a.M << "," << a.K << "," << a.N << " D " << d);
       EXPECT_EQ(r.m, a.m);
       EXPECT_EQ(r.n, a.n);
       EXPECT_EQ(r.k, a.k);

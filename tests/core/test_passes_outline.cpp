@@ -53,7 +53,9 @@ struct Orchestration {
   }
 };
 
-ir::TypePtr matrix(int64_t rows, int64_t cols) { return ir::tensor_type({ir::Dim(rows), ir::Dim(cols)}, DType::kFp32); }
+ir::TypePtr matrix(int64_t rows, int64_t cols) {
+  return ir::tensor_type({ir::Dim(rows), ir::Dim(cols)}, DType::kFp32);
+}
 
 ExprPtr pair(CodeBuilder& b, int64_t x, int64_t y) { return b.list({b.index(x), b.index(y)}); }
 
@@ -65,7 +67,8 @@ TEST(Outline, RegionBecomesAKernelWithItsInputsInOrderOfUse) {  // 01 L-111
   o.region("double", [&](CodeBuilder& b) {
     const ExprPtr at = b.list({CodeBuilder::ref(n), b.index(0)});
     const VarPtr t = b.let("t", b.op(OpId::k_load, {CodeBuilder::ref(x), at, pair(b, 16, 64)}));
-    b.set(y, b.op(OpId::k_store, {b.op(OpId::k_add, {CodeBuilder::ref(t), CodeBuilder::ref(t)}), at, CodeBuilder::ref(y)}));
+    b.set(y, b.op(OpId::k_store,
+                  {b.op(OpId::k_add, {CodeBuilder::ref(t), CodeBuilder::ref(t)}), at, CodeBuilder::ref(y)}));
   });
   outline(*o.module);
   ASSERT_EQ(o.module->functions.size(), 2u);
@@ -86,13 +89,19 @@ TEST(Outline, ValueReadLaterBecomesAnOutputCreatedBeforeTheCall) {  // 01 L-111,
   const VarPtr x = o.param("x", matrix(16, 32), ir::ParamDirection::kIn);
   const VarPtr y = o.param("y", matrix(16, 32), ir::ParamDirection::kOut);
   VarPtr t;
-  o.region("first", [&](CodeBuilder& b) { t = b.let("t", b.op(OpId::k_mul, {CodeBuilder::ref(x), CodeBuilder::ref(x)})); });
+  o.region("first", [&](CodeBuilder& b) {
+    t = b.let("t", b.op(OpId::k_mul, {CodeBuilder::ref(x), CodeBuilder::ref(x)}));
+  });
   o.region("second", [&](CodeBuilder& b) {
-    b.eval(b.op(OpId::k_assemble, {CodeBuilder::ref(y), b.op(OpId::k_add, {CodeBuilder::ref(t), CodeBuilder::ref(x)}), pair(b, 0, 0)}));
+    b.eval(b.op(
+        OpId::k_assemble,
+        {CodeBuilder::ref(y), b.op(OpId::k_add, {CodeBuilder::ref(t), CodeBuilder::ref(x)}), pair(b, 0, 0)}));
   });
   outline(*o.module);
   const std::string text = ir::print(*o.module);
-  EXPECT_NE(text.find("t: pl.Tensor[[16, 32], pl.FP32] = pl.create_tensor([16, 32], pl.FP32"), std::string::npos) << text;
+  EXPECT_NE(text.find("t: pl.Tensor[[16, 32], pl.FP32] = pl.create_tensor([16, 32], pl.FP32"),
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find("self.first(x, t)"), std::string::npos) << text;
   EXPECT_NE(text.find("self.second(y, t, x)"), std::string::npos) << text;
   const Function& first = *o.module->functions[0];
@@ -107,7 +116,8 @@ TEST(Outline, ScalarReadLaterIsComputedByTheControlPlaneToo) {  // 01 L-111
   o.region("first", [&](CodeBuilder& b) { half = b.let("half", b.div(CodeBuilder::ref(n), b.index(2))); });
   o.region("second", [&](CodeBuilder& b) {
     const ExprPtr at = b.list({CodeBuilder::ref(half), b.index(0)});
-    b.eval(b.op(OpId::k_store, {b.op(OpId::k_load, {CodeBuilder::ref(x), pair(b, 0, 0), pair(b, 8, 32)}), at, CodeBuilder::ref(x)}));
+    b.eval(b.op(OpId::k_store, {b.op(OpId::k_load, {CodeBuilder::ref(x), pair(b, 0, 0), pair(b, 8, 32)}), at,
+                                CodeBuilder::ref(x)}));
   });
   outline(*o.module);
   const std::string text = ir::print(*o.module);
@@ -118,7 +128,8 @@ TEST(Outline, ScalarReadFromDeviceDataCannotLeave) {  // 01 L-111
   Orchestration o;
   const VarPtr x = o.param("x", matrix(16, 32), ir::ParamDirection::kInOut);
   VarPtr s;
-  o.region("first", [&](CodeBuilder& b) { s = b.let("s", b.op(OpId::k_read, {CodeBuilder::ref(x), pair(b, 3, 4)})); });
+  o.region("first",
+           [&](CodeBuilder& b) { s = b.let("s", b.op(OpId::k_read, {CodeBuilder::ref(x), pair(b, 3, 4)})); });
   o.region("second", [&](CodeBuilder& b) {
     b.eval(b.op(OpId::k_write, {CodeBuilder::ref(x), pair(b, 1, 1), CodeBuilder::ref(s)}));
   });
@@ -137,7 +148,8 @@ TEST(Outline, NamesAreMadeUnique) {  // 04 SER-3
   const VarPtr x = o.param("x", matrix(16, 32), ir::ParamDirection::kInOut);
   for (const char* hint : {"step", "step", ""}) {
     o.region(hint, [&](CodeBuilder& b) {
-      b.eval(b.op(OpId::k_store, {b.op(OpId::k_load, {CodeBuilder::ref(x), pair(b, 0, 0), pair(b, 8, 32)}), pair(b, 8, 0), CodeBuilder::ref(x)}));
+      b.eval(b.op(OpId::k_store, {b.op(OpId::k_load, {CodeBuilder::ref(x), pair(b, 0, 0), pair(b, 8, 32)}),
+                                  pair(b, 8, 0), CodeBuilder::ref(x)}));
     });
   }
   outline(*o.module);

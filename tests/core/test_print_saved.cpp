@@ -32,9 +32,12 @@ ModulePtr sample() {
   CodeBuilder b(*f, m->arch, kPlaceKernel, {});
   b.loop("i", b.index(0), b.index(2), [&](const ExprPtr& i) {
     const ExprPtr at = b.list({b.mul(i, b.index(16)), b.index(0)});
-    const VarPtr t = b.let("t", b.op(OpId::k_load, {CodeBuilder::ref(x), at, b.list({b.index(16), b.index(64)})}));
-    b.branch(b.lt(i, b.index(1)), [&] { b.set(t, b.op(OpId::k_mul, {CodeBuilder::ref(t), float_const(0.5, DType::kFp32)})); },
-             [&] { b.set(t, b.op(OpId::k_add, {CodeBuilder::ref(t), float_const(-1.25, DType::kFp32)})); });
+    const VarPtr t =
+        b.let("t", b.op(OpId::k_load, {CodeBuilder::ref(x), at, b.list({b.index(16), b.index(64)})}));
+    b.branch(
+        b.lt(i, b.index(1)),
+        [&] { b.set(t, b.op(OpId::k_mul, {CodeBuilder::ref(t), float_const(0.5, DType::kFp32)})); },
+        [&] { b.set(t, b.op(OpId::k_add, {CodeBuilder::ref(t), float_const(-1.25, DType::kFp32)})); });
     b.eval(b.op(OpId::k_store, {CodeBuilder::ref(t), at, CodeBuilder::ref(y)}));
   });
   f->body = std::move(b.code);

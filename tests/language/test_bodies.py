@@ -58,7 +58,7 @@ def constant_arms(x: pl.Tensor[CFG.dims, pl.FP32], y: pl.Out[pl.Tensor[[CFG.rows
             acc = pl.mul(acc, SCALES[k])
         for k in pl.unroll(2):
             if k == 1:
-                acc = pl.add(acc, CFG.factor ** 2)
+                acc = pl.add(acc, CFG.factor**2)
         y = pl.store(acc, [0, 0], y)
     return y
 
@@ -155,8 +155,12 @@ def test_arrays_by_reference_and_jumps(n):  # L-59, L-83, L-103, L-132
 
 
 @pl.jit
-def carried(x: pl.Tensor[[R, C], pl.FP32], n: pl.Tensor[[1], pl.INT32], y: pl.Out[pl.Tensor[[R, C], pl.FP32]],
-            z: pl.Out[pl.Tensor[[1], pl.INT64]]):
+def carried(
+    x: pl.Tensor[[R, C], pl.FP32],
+    n: pl.Tensor[[1], pl.INT32],
+    y: pl.Out[pl.Tensor[[R, C], pl.FP32]],
+    z: pl.Out[pl.Tensor[[1], pl.INT64]],
+):
     with pl.at(level=pl.Level.CORE_GROUP):
         t = pl.load(x, [0, 0], [R, C])
         stop = pl.read(n, [0])
@@ -209,7 +213,9 @@ def test_while_with_carries_and_yielding_arms(n):  # L-92, L-102
 
 
 @pl.jit
-def reused_names(x: pl.Tensor[[R, C], pl.FP32], y: pl.Out[pl.Tensor[[R, C], pl.FP32]], z: pl.Out[pl.Tensor[[R, 1], pl.FP32]]):
+def reused_names(
+    x: pl.Tensor[[R, C], pl.FP32], y: pl.Out[pl.Tensor[[R, C], pl.FP32]], z: pl.Out[pl.Tensor[[R, 1], pl.FP32]]
+):
     with pl.at(level=pl.Level.CORE_GROUP, name_hint="first"):
         t = pl.mul(x, 2.0)
         y[:] = t
@@ -296,7 +302,9 @@ def test_baked_scalars_are_literals(count):  # L-68, L-74
 
 
 @pl.jit
-def parallel_handles(x: pl.Tensor[[4, C], pl.FP32], y: pl.Out[pl.Tensor[[4, C], pl.FP32]], z: pl.Out[pl.Tensor[[1, C], pl.FP32]]):
+def parallel_handles(
+    x: pl.Tensor[[4, C], pl.FP32], y: pl.Out[pl.Tensor[[4, C], pl.FP32]], z: pl.Out[pl.Tensor[[1, C], pl.FP32]]
+):
     tids = pl.array.create(4, pl.TASK_ID)
     tmp = pl.create_tensor([4, C], dtype=pl.FP32)
     with pl.manual_scope():

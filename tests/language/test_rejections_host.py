@@ -51,13 +51,19 @@ LOOP = BUF + "for r in pl.range({}):\n    self.win(x[r], w, device={})"
 CASES = [
     # W-2, X-10
     ("pld.alloc_window_buffer(64)", d.ParserError, ["must appear as the RHS of a simple assignment"]),
-    ("w = pld.window(pld.alloc_window_buffer(256), [1, 64], dtype=pl.FP32)", d.ParserError,
-     ["must appear as the RHS of a simple assignment"]),
+    (
+        "w = pld.window(pld.alloc_window_buffer(256), [1, 64], dtype=pl.FP32)",
+        d.ParserError,
+        ["must appear as the RHS of a simple assignment"],
+    ),
     ("a, b = pld.alloc_window_buffer(64)", d.ParserError, ["must appear as the RHS of a simple assignment"]),
     ("b = pld.alloc_window_buffer(64, name='b')", d.ParserError, ["'name' kwarg cannot be passed explicitly"]),
     (BUF + "b = pld.alloc_window_buffer(64)", d.ParserError, ["already declared"]),
-    ("b = pld.alloc_window_buffer(64, dtype=pl.FP32)", d.ParserError,
-     ["dtype= is only valid when the first argument is a shape"]),
+    (
+        "b = pld.alloc_window_buffer(64, dtype=pl.FP32)",
+        d.ParserError,
+        ["dtype= is only valid when the first argument is a shape"],
+    ),
     ("b = pld.alloc_window_buffer([64])", d.ParserError, ["requires dtype="]),
     ("b = pld.alloc_window_buffer([], dtype=pl.FP32)", d.ParserError, ["shape must be non-empty"]),
     ("b = pld.alloc_window_buffer([0, 64], dtype=pl.FP32)", d.ParserError, ["all dimensions must be positive"]),
@@ -68,17 +74,34 @@ CASES = [
     # W-20, W-22, X-13, X-14
     ("w = pld.window(x, [1, 64], dtype=pl.FP32)", d.ParserError, ["Ptr handle"]),
     ("b = pld.alloc_window_buffer(256)\nw = pld.window(b, [1, 64])", d.ParserError, ["dtype"]),
-    ("b = pld.alloc_window_buffer(256)\nw = pld.window(b, [1, 64], dtype=pl.FP32, foo=1)", d.ParserError,
-     ["unexpected keyword argument"]),
-    ("b = pld.alloc_window_buffer(64)\nw = pld.window(b, [1, 64], dtype=pl.FP32)", d.ParserError, ["X-13", "256", "64"]),
-    ("b = pld.alloc_window_buffer(256)\nw: pld.DistributedTensor[[2, 64], pl.FP32] = pld.window(b, [1, 64], dtype=pl.FP32)",
-     d.ParserError, ["has shape dimension 0 = 2"]),
+    (
+        "b = pld.alloc_window_buffer(256)\nw = pld.window(b, [1, 64], dtype=pl.FP32, foo=1)",
+        d.ParserError,
+        ["unexpected keyword argument"],
+    ),
+    (
+        "b = pld.alloc_window_buffer(64)\nw = pld.window(b, [1, 64], dtype=pl.FP32)",
+        d.ParserError,
+        ["X-13", "256", "64"],
+    ),
+    (
+        "b = pld.alloc_window_buffer(256)\nw: pld.DistributedTensor[[2, 64], pl.FP32] = pld.window(b, [1, 64], dtype=pl.FP32)",
+        d.ParserError,
+        ["has shape dimension 0 = 2"],
+    ),
     # X-3, T-2
-    ("b = pld.alloc_window_buffer(256)\nw = pld.window(b, [1, 64], dtype=pl.FP32)\nfor r in pl.range(2):\n"
-     "    self.plain(w, y[r], r, device=r)", d.ParserError, ["DistributedTensor", "Tensor", "plain", "'x'"]),
+    (
+        "b = pld.alloc_window_buffer(256)\nw = pld.window(b, [1, 64], dtype=pl.FP32)\nfor r in pl.range(2):\n"
+        "    self.plain(w, y[r], r, device=r)",
+        d.ParserError,
+        ["DistributedTensor", "Tensor", "plain", "'x'"],
+    ),
     ("for r in pl.range(2):\n    self.win(x[r], x[r], device=r)", d.ParserError, ["DistributedTensor", "window"]),
-    ("b = pld.alloc_window_buffer(256)\nfor r in pl.range(2):\n    self.win(x[r], b, device=r)", d.ParserError,
-     ["pld.window"]),
+    (
+        "b = pld.alloc_window_buffer(256)\nfor r in pl.range(2):\n    self.win(x[r], b, device=r)",
+        d.ParserError,
+        ["pld.window"],
+    ),
     #
     (LOOP.format("pld.world_size()", "1 - r"), d.ParserError, ["X-5"]),
     (LOOP.format("pld.world_size()", "n"), d.ParserError, ["X-5"]),
@@ -103,12 +126,19 @@ CASES = [
     ("r = pld.world_size(1)", d.ParserError, ["no positional arguments"]),
     ("r = pld.world_size(a=1)", d.ParserError, ["no keyword arguments"]),
     # C-1
-    (BUF + "s = pld.alloc_window_buffer([pld.world_size()], dtype=pl.INT32)\nsig = pld.window(s, [pld.world_size()], "
-     "dtype=pl.INT32)\nfor r in pl.range(pld.world_size()):\n    self.win(x[r], pld.tensor.allreduce(w, sig), device=r)",
-     d.ParserError, ["must be a direct assignment"]),
+    (
+        BUF
+        + "s = pld.alloc_window_buffer([pld.world_size()], dtype=pl.INT32)\nsig = pld.window(s, [pld.world_size()], "
+        "dtype=pl.INT32)\nfor r in pl.range(pld.world_size()):\n    self.win(x[r], pld.tensor.allreduce(w, sig), device=r)",
+        d.ParserError,
+        ["must be a direct assignment"],
+    ),
     # C-55
-    (BUF + "for q in pl.range(2):\n    w = pld.tensor.allreduce(w)", d.ParserError,
-     ["without an explicit signal is not supported inside a for/while"]),
+    (
+        BUF + "for q in pl.range(2):\n    w = pld.tensor.allreduce(w)",
+        d.ParserError,
+        ["without an explicit signal is not supported inside a for/while"],
+    ),
 ]
 
 
@@ -231,5 +261,3 @@ def test_defer_wait_belongs_in_a_waiter_region(tmp_path):  # O-27, X-63
     body = "        pld.system.defer_wait(s, [0, 0], 1, cmp=pld.WaitCmp.Ge)"
     with pytest.raises(d.ParserError, match="X-63.*clause a"):
         define(tmp_path, COLLECTIVE.format(body=body))
-
-

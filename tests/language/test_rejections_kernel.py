@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that break a rule inside a kernel body: class of the exception and the words its text must contain."""
 
-import pypto.language as pl
 import pytest
 from pypto.language.parser import diagnostics as d
-
 from rejections import define, kernel
 
 CASES = [
@@ -48,39 +46,78 @@ CASES = [
     ("t = pl.load(x, [0, 0], [64, 64])\na = -t", TypeError, ["pl.neg"]),
     # L-22, L-23, L-24
     ("a = pl.cast(n, pl.FP32, mode='floor')", TypeError, ["Scalar inputs do not support non-default mode"]),
-    ("t = pl.load(x, [0, 0], [64, 64])\nfor i in pl.range(4):\n    t = pl.add(t, i)", ValueError,
-     ["Scalar operand has dtype `index`", "pl.cast(<value>, pl.INT32)"]),
+    (
+        "t = pl.load(x, [0, 0], [64, 64])\nfor i in pl.range(4):\n    t = pl.add(t, i)",
+        ValueError,
+        ["Scalar operand has dtype `index`", "pl.cast(<value>, pl.INT32)"],
+    ),
     ("if n:\n    pass", d.ParserTypeError, ["if condition must be a Bool-typed scalar expression, got"]),
     ("while n:\n    n = n - 1", d.ParserTypeError, ["while condition must be"]),
     # L-28, L-37, L-39, L-40: annotations
     ("t: pl.Tile[[64, 64], pl.FP33] = pl.load(x, [0, 0], [64, 64])", d.ParserTypeError, ["Unknown dtype"]),
-    ("t: pl.Tile[[64, 64], pl.FP32, pl.ND] = pl.load(x, [0, 0], [64, 64])", d.ParserTypeError,
-     ["Tile does not accept layouts"]),
-    ("t: pl.Tile[[64, 64], pl.FP32, pl.MemRef('a')] = pl.load(x, [0, 0], [64, 64])", d.ParserTypeError,
-     ["must also specify explicit memory space"]),
-    ("t: pl.Tile[[64, 64], pl.FP32, pl.Mem.Vec, pl.Mem.Mat] = pl.load(x, [0, 0], [64, 64])", d.ParserTypeError,
-     ["at most one"]),
-    ("t: pl.Tile[[64, 64], pl.FP32, pl.TileView(foo=1)] = pl.load(x, [0, 0], [64, 64])", d.ParserTypeError,
-     ["Unknown TileView keyword argument"]),
-    ("t: pl.Tile[[64, 64], pl.FP32, pl.Mem.Vec, pl.MemRef('a', slots=2)[2]] = pl.load(x, [0, 0], [64, 64])",
-     d.ParserTypeError, ["Slot index", "is out of range"]),
-    ("t: pl.Tile[[64, 32], pl.FP32] = pl.load(x, [0, 0], [64, 64])", d.ParserTypeError,
-     ["has shape dimension 1 = 32 but expression has shape dimension 1 = 64"]),
-    ("t: pl.Tile[[64, 64, 1], pl.FP32] = pl.load(x, [0, 0], [64, 64])", d.ParserTypeError,
-     ["has rank 3 but expression has rank 2"]),
-    ("t: pl.Tile[[64, 64], pl.FP16] = pl.load(x, [0, 0], [64, 64])", d.ParserTypeError,
-     ["has dtype fp16 but expression has dtype fp32"]),
-    ("t: pl.Tensor[[64, 64], pl.FP32] = pl.load(x, [0, 0], [64, 64])", d.ParserTypeError,
-     ["Type annotation for 't' is", "but expression has type"]),
+    (
+        "t: pl.Tile[[64, 64], pl.FP32, pl.ND] = pl.load(x, [0, 0], [64, 64])",
+        d.ParserTypeError,
+        ["Tile does not accept layouts"],
+    ),
+    (
+        "t: pl.Tile[[64, 64], pl.FP32, pl.MemRef('a')] = pl.load(x, [0, 0], [64, 64])",
+        d.ParserTypeError,
+        ["must also specify explicit memory space"],
+    ),
+    (
+        "t: pl.Tile[[64, 64], pl.FP32, pl.Mem.Vec, pl.Mem.Mat] = pl.load(x, [0, 0], [64, 64])",
+        d.ParserTypeError,
+        ["at most one"],
+    ),
+    (
+        "t: pl.Tile[[64, 64], pl.FP32, pl.TileView(foo=1)] = pl.load(x, [0, 0], [64, 64])",
+        d.ParserTypeError,
+        ["Unknown TileView keyword argument"],
+    ),
+    (
+        "t: pl.Tile[[64, 64], pl.FP32, pl.Mem.Vec, pl.MemRef('a', slots=2)[2]] = pl.load(x, [0, 0], [64, 64])",
+        d.ParserTypeError,
+        ["Slot index", "is out of range"],
+    ),
+    (
+        "t: pl.Tile[[64, 32], pl.FP32] = pl.load(x, [0, 0], [64, 64])",
+        d.ParserTypeError,
+        ["has shape dimension 1 = 32 but expression has shape dimension 1 = 64"],
+    ),
+    (
+        "t: pl.Tile[[64, 64, 1], pl.FP32] = pl.load(x, [0, 0], [64, 64])",
+        d.ParserTypeError,
+        ["has rank 3 but expression has rank 2"],
+    ),
+    (
+        "t: pl.Tile[[64, 64], pl.FP16] = pl.load(x, [0, 0], [64, 64])",
+        d.ParserTypeError,
+        ["has dtype fp16 but expression has dtype fp32"],
+    ),
+    (
+        "t: pl.Tensor[[64, 64], pl.FP32] = pl.load(x, [0, 0], [64, 64])",
+        d.ParserTypeError,
+        ["Type annotation for 't' is", "but expression has type"],
+    ),
     ("t: pl.Scalar[pl.FP32] = n", d.ParserTypeError, ["has dtype fp32 but expression has dtype int32"]),
     # L-83, L-85: meets
-    ("t = pl.load(x, [0, 0], [64, 64])\nif n > 1:\n    t = pl.load(x, [0, 0], [32, 64])", d.ParserTypeError,
-     ["Cannot reassign 't' with a different type: was", "got"]),
-    ("t = pl.load(x, [0, 0], [64, 64])\nfor i in pl.range(n):\n    t = pl.load(x, [0, 0], [32, 64])",
-     d.ParserTypeError, ["Cannot reassign 't' with a different type"]),
+    (
+        "t = pl.load(x, [0, 0], [64, 64])\nif n > 1:\n    t = pl.load(x, [0, 0], [32, 64])",
+        d.ParserTypeError,
+        ["Cannot reassign 't' with a different type: was", "got"],
+    ),
+    (
+        "t = pl.load(x, [0, 0], [64, 64])\nfor i in pl.range(n):\n    t = pl.load(x, [0, 0], [32, 64])",
+        d.ParserTypeError,
+        ["Cannot reassign 't' with a different type"],
+    ),
     ("if n > 1:\n    t = 1\na = t + n", d.UndefinedVariableError, ["'t'", "else"]),
-    ("if n > 1:\n    t = pl.load(x, [0, 0], [64, 64])\nelse:\n    t = pl.load(x, [0, 0], [32, 64])\nu = pl.exp(t)",
-     d.ParserTypeError, ["Cannot reassign 't'"]),
+    (
+        "if n > 1:\n    t = pl.load(x, [0, 0], [64, 64])\nelse:\n    t = pl.load(x, [0, 0], [32, 64])\nu = pl.exp(t)",
+        d.ParserTypeError,
+        ["Cannot reassign 't'"],
+    ),
     ("for i in pl.range(n):\n    t = i\na = t + 1", d.UndefinedVariableError, ["may run zero times", "'t'"]),
     ("for i in pl.range(4):\n    pass\na = i + 1", d.UndefinedVariableError, ["'i'"]),
     # L-86
@@ -93,15 +130,21 @@ CASES = [
     ("a = x[0:65, :]", d.ParserTypeError, ["65", "64"]),
     ("a = x[8:8, :]", d.ParserTypeError, ["8:8"]),
     ("t = pl.load(x, [0, 0], [64, 64])\na = t[8:8, :]", d.ParserTypeError, ["must produce a positive static extent"]),
-    ("t = pl.load(x, [0, 0], [64, 64])\na = t[n:64, :]", d.ParserTypeError,
-     ["Dynamic lower bounds are not supported in tile subscript"]),
+    (
+        "t = pl.load(x, [0, 0], [64, 64])\na = t[n:64, :]",
+        d.ParserTypeError,
+        ["Dynamic lower bounds are not supported in tile subscript"],
+    ),
     ("a = n[0]", d.ParserTypeError, ["Subscript requires Tuple, Tensor, Tile, or Array type"]),
     ("a = x[pl.load(x, [0, 0], [64, 64]), 0]", d.ParserTypeError, ["integer scalar"]),
     # L-90
     ("o[0, 0] = 1.0", d.UnsupportedFeatureError, ["Element-write"]),
     ("o[0:8][0:8] = x[0:8, :]", d.ParserSyntaxError, ["target must be a variable name"]),
-    ("o[0:8, :] = x[0:4, :]", d.ParserTypeError,
-     ["Subscript-write shape mismatch on source axis 0: window expects 8 elements, source has 4"]),
+    (
+        "o[0:8, :] = x[0:4, :]",
+        d.ParserTypeError,
+        ["Subscript-write shape mismatch on source axis 0: window expects 8 elements, source has 4"],
+    ),
     ("o[0, 0:8] = x[0:8, 0:8]", d.ParserTypeError, ["Subscript-write shape mismatch"]),
     ("a = pl.array.create(4, pl.INT32)\na[4] = 1", d.ParserTypeError, ["4"]),
     # L-92
@@ -112,42 +155,79 @@ CASES = [
     ("for i in range(4):\n    pass", d.ParserSyntaxError, ["must use pl.range()"]),
     ("for i in [1, 2]:\n    pass", d.ParserSyntaxError, ["must use pl.range()"]),
     ("for i in pl.range():\n    pass", d.ParserSyntaxError, ["requires at least 1 argument"]),
-    ("for i in pl.range(4, chunk=2):\n    pass", d.ParserSyntaxError, ["Unknown keyword argument 'chunk' in pl.range()"]),
+    (
+        "for i in pl.range(4, chunk=2):\n    pass",
+        d.ParserSyntaxError,
+        ["Unknown keyword argument 'chunk' in pl.range()"],
+    ),
     ("for i in pl.range(4, stage=2):\n    pass", d.ParserSyntaxError, ["stage= is only supported on pl.pipeline()"]),
     ("for i in pl.pipeline(4):\n    pass", d.ParserSyntaxError, ["requires stage= (positive integer)"]),
     ("for i in pl.pipeline(4, stage=0):\n    pass", d.ParserSyntaxError, ["requires stage= (positive integer)"]),
     ("for i in pl.unroll(n):\n    pass", d.ParserSyntaxError, ["requires compile-time constant integer bounds"]),
-    ("for i in pl.unroll(4, init_values=(n,)):\n    pass", d.ParserSyntaxError, ["cannot be combined with init_values"]),
+    (
+        "for i in pl.unroll(4, init_values=(n,)):\n    pass",
+        d.ParserSyntaxError,
+        ["cannot be combined with init_values"],
+    ),
     ("for i in pl.unroll(2000):\n    pass", ValueError, ["exceeds maximum allowed"]),
     ("for i[0] in pl.range(4):\n    pass", d.ParserSyntaxError, ["target must be"]),
-    ("for i, (a,) in pl.range(4):\n    pass", d.ParserSyntaxError,
-     ["target must be a tuple when init_values is provided"]),
-    ("for i in pl.range(4, init_values=(n,)):\n    pass", d.ParserSyntaxError,
-     ["target must be a tuple when init_values is provided"]),
-    ("for i, (a, b) in pl.range(4, init_values=(n,)):\n    pass", d.ParserSyntaxError,
-     ["Mismatch: 2 iter_args but 1 init_values"]),
-    ("for i, (a,) in pl.range(4, init_values=n):\n    pass", d.ParserSyntaxError, ["init_values must be a tuple or list"]),
+    (
+        "for i, (a,) in pl.range(4):\n    pass",
+        d.ParserSyntaxError,
+        ["target must be a tuple when init_values is provided"],
+    ),
+    (
+        "for i in pl.range(4, init_values=(n,)):\n    pass",
+        d.ParserSyntaxError,
+        ["target must be a tuple when init_values is provided"],
+    ),
+    (
+        "for i, (a, b) in pl.range(4, init_values=(n,)):\n    pass",
+        d.ParserSyntaxError,
+        ["Mismatch: 2 iter_args but 1 init_values"],
+    ),
+    (
+        "for i, (a,) in pl.range(4, init_values=n):\n    pass",
+        d.ParserSyntaxError,
+        ["init_values must be a tuple or list"],
+    ),
     ("for i in pl.range(4):\n    pass\nelse:\n    pass", d.UnsupportedFeatureError, ["else"]),
     ("for i in pl.range(0, 4, 0):\n    pass", d.ParserError, ["step"]),
     # L-97, L-98
-    ("for i, (a,) in pl.range(4, init_values=(n,)):\n    pl.yield_(a)", d.ParserSyntaxError,
-     ["requires an assignment-form pl.yield_"]),
+    (
+        "for i, (a,) in pl.range(4, init_values=(n,)):\n    pl.yield_(a)",
+        d.ParserSyntaxError,
+        ["requires an assignment-form pl.yield_"],
+    ),
     ("for i, (a,) in pl.range(4, init_values=(n,)):\n    r = pl.yield_(1.5)", (d.ParserTypeError, TypeError), ["'a'"]),
     # L-102
-    ("for (a,) in pl.while_(n, init_values=(n,)):\n    pl.cond(a > 0)", d.ParserSyntaxError,
-     ["takes no positional arguments"]),
+    (
+        "for (a,) in pl.while_(n, init_values=(n,)):\n    pl.cond(a > 0)",
+        d.ParserSyntaxError,
+        ["takes no positional arguments"],
+    ),
     ("for (a,) in pl.while_():\n    pl.cond(a > 0)", d.ParserSyntaxError, ["requires init_values"]),
-    ("for (a,) in pl.while_(init_values=(n,)):\n    b = a\n    r = pl.yield_(b)", d.ParserSyntaxError,
-     ["must be pl.cond(condition)"]),
-    ("for (a,) in pl.while_(init_values=(n,)):\n    pl.cond(a > 0, a > 1)\n    r = pl.yield_(a)", d.ParserSyntaxError, []),
+    (
+        "for (a,) in pl.while_(init_values=(n,)):\n    b = a\n    r = pl.yield_(b)",
+        d.ParserSyntaxError,
+        ["must be pl.cond(condition)"],
+    ),
+    (
+        "for (a,) in pl.while_(init_values=(n,)):\n    pl.cond(a > 0, a > 1)\n    r = pl.yield_(a)",
+        d.ParserSyntaxError,
+        [],
+    ),
     ("pl.cond(n > 1)", d.ParserSyntaxError, ["can only be the first statement"]),
     ("for (a, b) in pl.while_(init_values=(n,)):\n    pl.cond(a > 0)", d.ParserSyntaxError, ["Mismatch"]),
     ("while True:\n    a = n + 1", d.ParserSyntaxError, ["break"]),
     # L-103
     ("for i in pl.parallel(4):\n    break", d.InvalidOperationError, ["'break' not supported in parallel loops"]),
     ("for i in pl.unroll(4):\n    continue", d.InvalidOperationError, ["'continue' not supported in unrolled loops"]),
-    ("for i in pl.split_aiv(2, mode=pl.SplitMode.NONE):\n    break", d.InvalidOperationError,
-     ["not supported inside a 'for ... in pl.split_aiv(...)' body"]),
+    (
+        "for i in pl.split_aiv(2, mode=pl.SplitMode.NONE):\n    break",
+        d.InvalidOperationError,
+        ["not supported inside a 'for ... in pl.split_aiv(...)' body"],
+    ),
     # L-52
     ("for i in pl.range(4):\n    return o", d.UnsupportedFeatureError, ["loop", "line"]),
     # L-105, L-106
@@ -161,14 +241,28 @@ CASES = [
     ("with pl.manual_scope():\n    pass", d.ParserSyntaxError, ["'k'"]),
     # L-123
     ("for i in pl.split_aiv(3, mode=pl.SplitMode.NONE):\n    pass", d.ParserSyntaxError, ["requires n == 2"]),
-    ("for i in pl.split_aiv(mode=pl.SplitMode.NONE):\n    pass", d.ParserSyntaxError,
-     ["takes exactly one positional argument"]),
+    (
+        "for i in pl.split_aiv(mode=pl.SplitMode.NONE):\n    pass",
+        d.ParserSyntaxError,
+        ["takes exactly one positional argument"],
+    ),
     ("for i in pl.split_aiv(2):\n    pass", d.ParserSyntaxError, ["requires mode="]),
-    ("for i in pl.split_aiv(2, mode=pl.SplitMode.NONE, init_values=(n,)):\n    pass", d.ParserSyntaxError,
-     ["does not accept 'init_values='"]),
-    ("for i, (a,) in pl.split_aiv(2, mode=pl.SplitMode.NONE):\n    pass", d.ParserSyntaxError, ["single loop variable"]),
-    ("for i in pl.split_aiv(2, mode=pl.SplitMode.NONE):\n    for j in pl.split_aiv(2, mode=pl.SplitMode.NONE):\n"
-     "        pass", d.ParserSyntaxError, ["nested 'for ... in pl.split_aiv"]),
+    (
+        "for i in pl.split_aiv(2, mode=pl.SplitMode.NONE, init_values=(n,)):\n    pass",
+        d.ParserSyntaxError,
+        ["does not accept 'init_values='"],
+    ),
+    (
+        "for i, (a,) in pl.split_aiv(2, mode=pl.SplitMode.NONE):\n    pass",
+        d.ParserSyntaxError,
+        ["single loop variable"],
+    ),
+    (
+        "for i in pl.split_aiv(2, mode=pl.SplitMode.NONE):\n    for j in pl.split_aiv(2, mode=pl.SplitMode.NONE):\n"
+        "        pass",
+        d.ParserSyntaxError,
+        ["nested 'for ... in pl.split_aiv"],
+    ),
     ("with pl.split_aiv(2, mode=pl.SplitMode.NONE):\n    pass", d.ParserSyntaxError, ["pl.split_aiv", "for"]),
     # L-132
     ("a = pl.array.create(4, pl.INT32)\nb = a[7]", (d.ParserTypeError, d.InvalidOperationError, ValueError), ["7"]),

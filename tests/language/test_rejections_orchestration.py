@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that break a rule in the control plane: regions, scopes, tasks, calls."""
 
-import pypto.language as pl
 import pytest
 from pypto.language.parser import diagnostics as d
 from rejections import define, orchestration
@@ -14,30 +13,60 @@ CASES = [
     ("with pl.scope(), pl.manual_scope():\n    pass", d.ParserSyntaxError, ["Only single context manager supported"]),
     ("with open('f'):\n    pass", d.UnsupportedFeatureError, ["Unsupported context manager"]),
     ("with pl.manual_scope() as s:\n    pass", d.ParserSyntaxError, ["the `as` clause only applies to"]),
-    ("with pl.at(level=pl.Level.CORE_GROUP) as (a, b):\n    pass", d.ParserSyntaxError, ["must be a plain variable name"]),
+    (
+        "with pl.at(level=pl.Level.CORE_GROUP) as (a, b):\n    pass",
+        d.ParserSyntaxError,
+        ["must be a plain variable name"],
+    ),
     # L-110
     ("with pl.at():\n    pass", d.ParserSyntaxError, ["requires a level argument"]),
-    ("with pl.at(pl.Level.CORE_GROUP, None, 3):\n    pass", d.ParserSyntaxError, ["takes at most 2 positional arguments"]),
-    ("with pl.at(pl.Level.CORE_GROUP, level=pl.Level.CORE_GROUP):\n    pass", d.ParserSyntaxError,
-     ["got multiple values for argument"]),
+    (
+        "with pl.at(pl.Level.CORE_GROUP, None, 3):\n    pass",
+        d.ParserSyntaxError,
+        ["takes at most 2 positional arguments"],
+    ),
+    (
+        "with pl.at(pl.Level.CORE_GROUP, level=pl.Level.CORE_GROUP):\n    pass",
+        d.ParserSyntaxError,
+        ["got multiple values for argument"],
+    ),
     (AT.format(", foo=1"), d.ParserSyntaxError, ["Unknown keyword argument 'foo' in pl.at()"]),
     (AT.format(", **{}"), d.ParserSyntaxError, []),
     (AT.format(", optimizations=(1,)"), d.ParserSyntaxError, ["must be a list literal"]),
-    (AT.format(", optimizations=[pl.range]"), d.ParserSyntaxError,
-     ["Unsupported entry in pl.at(optimizations=[...])"]),
-    (AT.format(", optimizations=[pl.split(pl.SplitMode.UP_DOWN), pl.split(pl.SplitMode.UP_DOWN)]"), d.ParserSyntaxError,
-     ["Duplicate 'pl.split(...)'"]),
-    (AT.format(", optimizations=[pl.cross_core_slot(slot_num=2), pl.cross_core_slot(slot_num=2)]"), d.ParserSyntaxError,
-     ["Duplicate 'pl.cross_core_slot(...)'"]),
-    (AT.format(", optimizations=[pl.split(pl.SplitMode.UP_DOWN, slot_num=2), pl.cross_core_slot(slot_num=2)]"),
-     d.ParserSyntaxError, ["sets the cross-core slot count twice"]),
+    (AT.format(", optimizations=[pl.range]"), d.ParserSyntaxError, ["Unsupported entry in pl.at(optimizations=[...])"]),
+    (
+        AT.format(", optimizations=[pl.split(pl.SplitMode.UP_DOWN), pl.split(pl.SplitMode.UP_DOWN)]"),
+        d.ParserSyntaxError,
+        ["Duplicate 'pl.split(...)'"],
+    ),
+    (
+        AT.format(", optimizations=[pl.cross_core_slot(slot_num=2), pl.cross_core_slot(slot_num=2)]"),
+        d.ParserSyntaxError,
+        ["Duplicate 'pl.cross_core_slot(...)'"],
+    ),
+    (
+        AT.format(", optimizations=[pl.split(pl.SplitMode.UP_DOWN, slot_num=2), pl.cross_core_slot(slot_num=2)]"),
+        d.ParserSyntaxError,
+        ["sets the cross-core slot count twice"],
+    ),
     (AT.format(", optimizations=[pl.split()]"), d.ParserSyntaxError, ["takes exactly 1 positional argument"]),
     (AT.format(", optimizations=[pl.cross_core_slot(2)]"), d.ParserSyntaxError, ["takes no positional arguments"]),
-    (AT.format(", optimizations=[pl.cross_core_slot()]"), d.ParserSyntaxError, ["requires the slot_num= keyword argument"]),
-    (AT.format(", optimizations=[pl.cross_core_slot(slot_num=n)]"), d.ParserSyntaxError, ["must be an integer literal"]),
+    (
+        AT.format(", optimizations=[pl.cross_core_slot()]"),
+        d.ParserSyntaxError,
+        ["requires the slot_num= keyword argument"],
+    ),
+    (
+        AT.format(", optimizations=[pl.cross_core_slot(slot_num=n)]"),
+        d.ParserSyntaxError,
+        ["must be an integer literal"],
+    ),
     (AT.format(", optimizations=[pl.cross_core_slot(slot_num=0)]"), d.ParserSyntaxError, ["must be positive"]),
-    ("with pl.at(level=pl.Level.CHIP, optimizations=[]):\n    pass", d.ParserSyntaxError,
-     ["only supported with level=pl.Level.CORE_GROUP"]),
+    (
+        "with pl.at(level=pl.Level.CHIP, optimizations=[]):\n    pass",
+        d.ParserSyntaxError,
+        ["only supported with level=pl.Level.CORE_GROUP"],
+    ),
     (AT.format(", role=pl.Role.Orchestrator"), d.ParserSyntaxError, ["role= is not supported"]),
     (AT.format(", name_hint=1"), d.ParserSyntaxError, ["must be a string literal"]),
     (AT.format(", name_hint='a b'"), d.ParserSyntaxError, ["must be a valid non-keyword identifier"]),
@@ -49,11 +78,18 @@ CASES = [
     (AT.format(", no_dep_args=[x, x]"), d.ParserTypeError, ["more than once"]),
     # L-111
     (AT.format("") + "\nu = pl.exp(t)", (d.ParserTypeError, ValueError), ["'t'"]),
-    ("with pl.at(level=pl.Level.CORE_GROUP, name_hint='rd'):\n    s = pl.read(idx, [0])\n    o[:] = pl.add(x, 1.0)\n"
-     "for i in pl.range(s):\n    pass", d.ParserTypeError, ["'s'", "rd"]),
+    (
+        "with pl.at(level=pl.Level.CORE_GROUP, name_hint='rd'):\n    s = pl.read(idx, [0])\n    o[:] = pl.add(x, 1.0)\n"
+        "for i in pl.range(s):\n    pass",
+        d.ParserTypeError,
+        ["'s'", "rd"],
+    ),
     # L-112
-    ("with pl.at(level=pl.Level.CORE_GROUP):\n    with pl.at(level=pl.Level.CORE_GROUP):\n        pass",
-     (d.ParserSyntaxError, ValueError), ["Nested InCore"]),
+    (
+        "with pl.at(level=pl.Level.CORE_GROUP):\n    with pl.at(level=pl.Level.CORE_GROUP):\n        pass",
+        (d.ParserSyntaxError, ValueError),
+        ["Nested InCore"],
+    ),
     ("with pl.at(level=pl.Level.CORE_GROUP):\n    with pl.manual_scope():\n        pass", d.ParserSyntaxError, []),
     ("with pl.at(level=pl.Level.CORE_GROUP):\n    o2, t = pl.submit(self.k, x, o)", d.ParserSyntaxError, []),
     # L-113
@@ -62,12 +98,21 @@ CASES = [
     ("t = pl.load(x, [0, 0], [64, 64])", (ValueError, d.ParserError), ["Misplaced", "load"]),
     ("t = pl.full([64, 64], dtype=pl.FP32, value=1.0)", (ValueError, d.ParserError), ["Misplaced tensor op"]),
     # L-115
-    ("with pl.cluster():\n    with pl.spmd(4) as tid:\n        i = pl.get_block_idx()", d.ParserSyntaxError,
-     ["cannot capture a TaskId when nested inside"]),
-    ("with pl.cluster():\n    for i in pl.spmd(4, allow_early_resolve=True):\n        pass", d.ParserSyntaxError,
-     ["cannot be nested inside"]),
-    ("with pl.cluster():\n    o, t = pl.submit(self.k, x, o, deps=[])", d.ParserSyntaxError,
-     ["cannot carry per-task dispatch metadata"]),
+    (
+        "with pl.cluster():\n    with pl.spmd(4) as tid:\n        i = pl.get_block_idx()",
+        d.ParserSyntaxError,
+        ["cannot capture a TaskId when nested inside"],
+    ),
+    (
+        "with pl.cluster():\n    for i in pl.spmd(4, allow_early_resolve=True):\n        pass",
+        d.ParserSyntaxError,
+        ["cannot be nested inside"],
+    ),
+    (
+        "with pl.cluster():\n    o, t = pl.submit(self.k, x, o, deps=[])",
+        d.ParserSyntaxError,
+        ["cannot carry per-task dispatch metadata"],
+    ),
     # L-117, L-118
     ("for i in pl.spmd(0):\n    pass", d.ParserSyntaxError, ["must be a positive integer"]),
     ("for i in pl.spmd(x):\n    pass", d.ParserSyntaxError, ["must be an integer expression"]),
@@ -80,27 +125,35 @@ CASES = [
     ("for i in pl.spmd(2, deps=[]):\n    pass", d.ParserSyntaxError, ["does not accept 'deps=' here"]),
     ("for i, (a,) in pl.spmd(2):\n    pass", d.ParserSyntaxError, ["single loop variable"]),
     (SPMD.format(", sync_start=n"), d.ParserSyntaxError, ["must be a boolean literal"]),
-    ("with pl.spmd(4):\n    o = pl.store(pl.load(x, [0, 0], [16, 64]), [0, 0], o)", d.ParserSyntaxError,
-     ["neither reads the per-block index"]),
+    (
+        "with pl.spmd(4):\n    o = pl.store(pl.load(x, [0, 0], [16, 64]), [0, 0], o)",
+        d.ParserSyntaxError,
+        ["neither reads the per-block index"],
+    ),
     ("with pl.spmd(4):\n    o = self.k(x, o)\n    o = self.k(x, o)", d.ParserSyntaxError, ["launches 2 kernels"]),
     (SPMD.format(", optimizations=[3]"), d.ParserSyntaxError, ["pl.spmd(optimizations"]),
-    ("with pl.spmd(4, optimizations=[pl.split(pl.SplitMode.UP_DOWN)]):\n    with pl.at(level=pl.Level.CORE_GROUP, "
-     "optimizations=[pl.split(pl.SplitMode.UP_DOWN)]):\n        o[:] = pl.add(x, 1.0)", d.ParserSyntaxError,
-     ["`optimizations=` is specified twice"]),
+    (
+        "with pl.spmd(4, optimizations=[pl.split(pl.SplitMode.UP_DOWN)]):\n    with pl.at(level=pl.Level.CORE_GROUP, "
+        "optimizations=[pl.split(pl.SplitMode.UP_DOWN)]):\n        o[:] = pl.add(x, 1.0)",
+        d.ParserSyntaxError,
+        ["`optimizations=` is specified twice"],
+    ),
     # L-121
     ("with pl.scope():\n    pass", d.ParserSyntaxError, ["requires @pl.function(auto_scope=False)"]),
     ("with pl.scope(pl.ScopeMode.MANUAL):\n    pass", d.ParserSyntaxError, ["takes only a 'mode=' keyword"]),
     ("with pl.manual_scope(1):\n    pass", d.ParserSyntaxError, ["does not accept arguments"]),
-    ("with pl.manual_scope():\n    with pl.manual_scope():\n        pass", d.ParserSyntaxError,
-     ["may not be nested inside a manual scope"]),
+    (
+        "with pl.manual_scope():\n    with pl.manual_scope():\n        pass",
+        d.ParserSyntaxError,
+        ["may not be nested inside a manual scope"],
+    ),
     ("for i in pl.split_aiv(2, mode=pl.SplitMode.NONE):\n    pass", d.ParserSyntaxError, ["pl.split_aiv"]),
     # L-130
     ("o, t = pl.submit(k, x, o)", d.ParserSyntaxError, ["first argument must be a `self.<kernel>` method reference"]),
     ("o, t = pl.submit()", d.ParserSyntaxError, ["requires the kernel as its first argument"]),
     ("o, t, u = pl.submit(self.k, x, o)", d.ParserSyntaxError, ["must be unpacked as exactly 2 targets"]),
     ("o, t[0] = pl.submit(self.k, x, o)", d.ParserSyntaxError, ["must contain plain variable names only"]),
-    ("(a, b), t = pl.submit(self.k, x, o)", d.ParserTypeError,
-     ["unpacks 2 result value(s) but kernel 'k' returns 1"]),
+    ("(a, b), t = pl.submit(self.k, x, o)", d.ParserTypeError, ["unpacks 2 result value(s) but kernel 'k' returns 1"]),
     ("o, t = pl.spmd_submit(self.k, x, o)", d.ParserSyntaxError, ["requires the core_num keyword argument"]),
     ("o, t = pl.submit(self.k, x, o, allow_early_resolve=n)", d.ParserSyntaxError, ["must be a boolean literal"]),
     ("pl.submit(self.k, x, o)", d.ParserSyntaxError, ["must be unpacked as a 2-tuple"]),
@@ -109,27 +162,49 @@ CASES = [
     ("o, t = pl.submit(self.k, x, o)\nif t == None:\n    pass", d.ParserTypeError, ["handle"]),
     # L-133
     ("o, t = pl.submit(self.k, x, o, deps=[n])", d.ParserTypeError, ["entries must be a TaskId variable"]),
-    ("tids = pl.array.create(4, pl.TASK_ID)\no, t = pl.submit(self.k, x, o, deps=[tids, tids[0]])", d.ParserTypeError,
-     ["cannot mix"]),
-    ("tids = pl.array.create(4, pl.TASK_ID)\no, t = pl.submit(self.k, x, o, deps=[tids[j] for j in pl.range(4)])",
-     d.ParserError, ["DSL loop"]),
-    ("tids = pl.array.create(4, pl.TASK_ID)\no, t = pl.submit(self.k, x, o, deps=[tids[j] for j in range(n)])",
-     d.ParserError, ["IR variable"]),
-    ("tids = pl.array.create(4, pl.TASK_ID)\no, t = pl.submit(self.k, x, o, deps=[tids[j] for j in range(2) for k in "
-     "range(2)])", d.ParserError, ["single `for` clause"]),
+    (
+        "tids = pl.array.create(4, pl.TASK_ID)\no, t = pl.submit(self.k, x, o, deps=[tids, tids[0]])",
+        d.ParserTypeError,
+        ["cannot mix"],
+    ),
+    (
+        "tids = pl.array.create(4, pl.TASK_ID)\no, t = pl.submit(self.k, x, o, deps=[tids[j] for j in pl.range(4)])",
+        d.ParserError,
+        ["DSL loop"],
+    ),
+    (
+        "tids = pl.array.create(4, pl.TASK_ID)\no, t = pl.submit(self.k, x, o, deps=[tids[j] for j in range(n)])",
+        d.ParserError,
+        ["IR variable"],
+    ),
+    (
+        "tids = pl.array.create(4, pl.TASK_ID)\no, t = pl.submit(self.k, x, o, deps=[tids[j] for j in range(2) for k in "
+        "range(2)])",
+        d.ParserError,
+        ["single `for` clause"],
+    ),
     ("o = self.k(x, o, deps=[])", d.ParserTypeError, ["pl.submit"]),
     # L-135
-    ("t = None\nfor i in pl.parallel(n):\n    o, t = pl.submit(self.k, x, o)\no, u = pl.submit(self.k, x, o, deps=[t])",
-     d.ParserError, ["array"]),
+    (
+        "t = None\nfor i in pl.parallel(n):\n    o, t = pl.submit(self.k, x, o)\no, u = pl.submit(self.k, x, o, deps=[t])",
+        d.ParserError,
+        ["array"],
+    ),
     # L-136
     ("o, t = pl.submit(self.k, x, o, predicate=n)", d.ParserSyntaxError, ["must be a single comparison"]),
     ("o, t = pl.submit(self.k, x, o, predicate=(n > 1))", d.ParserSyntaxError, ["must compare one tensor element"]),
-    ("o, t = pl.submit(self.k, x, o, predicate=(x[0, 0] > 1))", d.ParserTypeError,
-     ["must be a signed 8/16/32/64-bit integer tensor"]),
+    (
+        "o, t = pl.submit(self.k, x, o, predicate=(x[0, 0] > 1))",
+        d.ParserTypeError,
+        ["must be a signed 8/16/32/64-bit integer tensor"],
+    ),
     ("o, t = pl.submit(self.k, x, o, predicate=(idx[0, 0] > 1))", d.ParserTypeError, ["predicate needs 1 index(es)"]),
     ("o, t = pl.submit(self.k, x, o, predicate=(idx[-1] > 1))", d.ParserTypeError, ["must be non-negative"]),
-    ("tids = pl.array.create(4, pl.INT32)\no, t = pl.submit(self.k, x, o, predicate=(tids[0] > 1))", d.ParserTypeError,
-     ["predicate operand must be a tensor"]),
+    (
+        "tids = pl.array.create(4, pl.INT32)\no, t = pl.submit(self.k, x, o, predicate=(tids[0] > 1))",
+        d.ParserTypeError,
+        ["predicate operand must be a tensor"],
+    ),
     # L-137
     ("t = pl.system.task_dummy()", d.ParserSyntaxError, ["deps"]),
     ("t = pl.system.task_dummy([])", d.ParserSyntaxError, ["positional"]),
@@ -218,19 +293,42 @@ class P:
 
 CLASSES = [
     ("class P:\n    x = 1", d.ParserSyntaxError, "contains no @pl.function"),
-    ("class P:\n    @pl.function(type=pl.FunctionType.Kernel)\n    def k(self):\n        pass", (d.ParserSyntaxError, AttributeError), ""),
-    ("class P:\n    @pl.function(level=pl.Level.HOST, role=pl.Role.SubWorker)\n    def k(self, x: pl.Tensor[[4], pl.FP32]):\n"
-     "        pass", d.ParserSyntaxError, "must not declare 'self'"),
-    ("class P:\n    @pl.function\n    def k(self, x: pl.Tensor[[4], pl.FP32]):\n        y = x\n        pl.func_attr({'a': 1})",
-     d.ParserSyntaxError, "must appear before every other statement"),
-    ("class P:\n    @pl.function\n    def k(self, x: pl.Tensor[[4], pl.FP32]):\n        pl.func_attr(1)",
-     d.ParserSyntaxError, "takes exactly one positional dict argument"),
-    ("class P:\n    @pl.function\n    def k(self, x: pl.Tensor[[4], pl.FP32]):\n        pl.func_attr({'a': 1, 'a': 2})",
-     d.ParserSyntaxError, "uplicate"),
-    ("class P:\n    @pl.function\n    def k(self, x: pl.Tensor[[4], pl.FP32]):\n        pl.func_attr({1: 2})",
-     d.ParserSyntaxError, "string"),
-    ("class P:\n    @pl.function\n    def k(self, x: pl.Tensor[[4], pl.FP32]):\n        pl.func_attr({'auto_scope': False})",
-     d.ParserSyntaxError, "cannot be set with"),
+    (
+        "class P:\n    @pl.function(type=pl.FunctionType.Kernel)\n    def k(self):\n        pass",
+        (d.ParserSyntaxError, AttributeError),
+        "",
+    ),
+    (
+        "class P:\n    @pl.function(level=pl.Level.HOST, role=pl.Role.SubWorker)\n    def k(self, x: pl.Tensor[[4], pl.FP32]):\n"
+        "        pass",
+        d.ParserSyntaxError,
+        "must not declare 'self'",
+    ),
+    (
+        "class P:\n    @pl.function\n    def k(self, x: pl.Tensor[[4], pl.FP32]):\n        y = x\n        pl.func_attr({'a': 1})",
+        d.ParserSyntaxError,
+        "must appear before every other statement",
+    ),
+    (
+        "class P:\n    @pl.function\n    def k(self, x: pl.Tensor[[4], pl.FP32]):\n        pl.func_attr(1)",
+        d.ParserSyntaxError,
+        "takes exactly one positional dict argument",
+    ),
+    (
+        "class P:\n    @pl.function\n    def k(self, x: pl.Tensor[[4], pl.FP32]):\n        pl.func_attr({'a': 1, 'a': 2})",
+        d.ParserSyntaxError,
+        "uplicate",
+    ),
+    (
+        "class P:\n    @pl.function\n    def k(self, x: pl.Tensor[[4], pl.FP32]):\n        pl.func_attr({1: 2})",
+        d.ParserSyntaxError,
+        "string",
+    ),
+    (
+        "class P:\n    @pl.function\n    def k(self, x: pl.Tensor[[4], pl.FP32]):\n        pl.func_attr({'auto_scope': False})",
+        d.ParserSyntaxError,
+        "cannot be set with",
+    ),
 ]
 
 

@@ -38,7 +38,9 @@ def f32(rng: np.random.Generator, *shape: int) -> np.ndarray:
 @pl.program
 class ChainClass:
     @pl.function(type=pl.FunctionType.InCore)
-    def body(self, x: pl.Tensor[[32, 64], F], y: pl.Tensor[[32, 64], F], out: pl.Out[pl.Tensor[[32, 64], F]]) -> pl.Tensor[[32, 64], F]:
+    def body(
+        self, x: pl.Tensor[[32, 64], F], y: pl.Tensor[[32, 64], F], out: pl.Out[pl.Tensor[[32, 64], F]]
+    ) -> pl.Tensor[[32, 64], F]:
         a = pl.load(x, [0, 0], [32, 64])
         b = pl.load(y, [0, 0], [32, 64])
         c = pl.sub(pl.mul(a, b), pl.abs(a))
@@ -46,7 +48,9 @@ class ChainClass:
         return out
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, x: pl.Tensor[[32, 64], F], y: pl.Tensor[[32, 64], F], out: pl.Out[pl.Tensor[[32, 64], F]]) -> pl.Tensor[[32, 64], F]:
+    def main(
+        self, x: pl.Tensor[[32, 64], F], y: pl.Tensor[[32, 64], F], out: pl.Out[pl.Tensor[[32, 64], F]]
+    ) -> pl.Tensor[[32, 64], F]:
         out = self.body(x, y, out)
         return out
 
@@ -73,7 +77,11 @@ def chain(x: pl.Tensor[[32, 64], F], y: pl.Tensor[[32, 64], F], out: pl.Out[pl.T
 class RowsClass:
     @pl.function(type=pl.FunctionType.InCore)
     def rows(
-        self, x: pl.Tensor[[64, 32], F], out: pl.Out[pl.Tensor[[64, 32], F]], first: pl.Scalar[pl.INDEX], step: pl.Scalar[pl.INT32]
+        self,
+        x: pl.Tensor[[64, 32], F],
+        out: pl.Out[pl.Tensor[[64, 32], F]],
+        first: pl.Scalar[pl.INDEX],
+        step: pl.Scalar[pl.INT32],
     ) -> pl.Tensor[[64, 32], F]:
         t = pl.load(x, [first, 0], [16, 32])
         out = pl.store(pl.add(t, pl.cast(step, F)), [first, 0], out)
@@ -87,7 +95,12 @@ class RowsClass:
 
 
 @pl.jit.incore
-def rows_body(x: pl.Tensor[[64, 32], F], out: pl.Out[pl.Tensor[[64, 32], F]], first: pl.Scalar[pl.INDEX], step: pl.Scalar[pl.INT32]):
+def rows_body(
+    x: pl.Tensor[[64, 32], F],
+    out: pl.Out[pl.Tensor[[64, 32], F]],
+    first: pl.Scalar[pl.INDEX],
+    step: pl.Scalar[pl.INT32],
+):
     t = pl.load(x, [first, 0], [16, 32])
     out = pl.store(pl.add(t, pl.cast(step, F)), [first, 0], out)
     return out
@@ -106,7 +119,9 @@ def rows(x: pl.Tensor[[64, 32], F], out: pl.Out[pl.Tensor[[64, 32], F]]):
 @pl.program
 class ProductClass:
     @pl.function(type=pl.FunctionType.InCore)
-    def product(self, a: pl.Tensor[[32, 64], F], b: pl.Tensor[[64, 48], F], c: pl.Out[pl.Tensor[[32, 48], F]]) -> pl.Tensor[[32, 48], F]:
+    def product(
+        self, a: pl.Tensor[[32, 64], F], b: pl.Tensor[[64, 48], F], c: pl.Out[pl.Tensor[[32, 48], F]]
+    ) -> pl.Tensor[[32, 48], F]:
         a1 = pl.load(a, [0, 0], [32, 64], target_memory=pl.Mem.Mat)
         b1 = pl.load(b, [0, 0], [64, 48], target_memory=pl.Mem.Mat)
         acc = pl.matmul(pl.move(a1, target_memory=pl.Mem.Left), pl.move(b1, target_memory=pl.Mem.Right))
@@ -114,7 +129,9 @@ class ProductClass:
         return c
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, a: pl.Tensor[[32, 64], F], b: pl.Tensor[[64, 48], F], c: pl.Out[pl.Tensor[[32, 48], F]]) -> pl.Tensor[[32, 48], F]:
+    def main(
+        self, a: pl.Tensor[[32, 64], F], b: pl.Tensor[[64, 48], F], c: pl.Out[pl.Tensor[[32, 48], F]]
+    ) -> pl.Tensor[[32, 48], F]:
         c = self.product(a, b, c)
         return c
 
@@ -140,7 +157,9 @@ def product(a: pl.Tensor[[32, 64], F], b: pl.Tensor[[64, 48], F], c: pl.Out[pl.T
 @pl.program
 class NormClass:
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, x: pl.Tensor[[16, 64], F], w: pl.Tensor[[1, 64], F], out: pl.Out[pl.Tensor[[16, 64], F]]) -> pl.Tensor[[16, 64], F]:
+    def main(
+        self, x: pl.Tensor[[16, 64], F], w: pl.Tensor[[1, 64], F], out: pl.Out[pl.Tensor[[16, 64], F]]
+    ) -> pl.Tensor[[16, 64], F]:
         with pl.at(level=pl.Level.CORE_GROUP, name_hint="scaled_rows"):
             square = pl.row_sum(pl.mul(x, x))
             scale = pl.rsqrt(pl.add(pl.mul(square, 1.0 / 64), 1e-3))
@@ -205,7 +224,9 @@ def carry(x: pl.Tensor[[8, 32], F], out: pl.Out[pl.Tensor[[8, 32], F]], low: pl.
 @pl.program
 class BranchClass:
     @pl.function(type=pl.FunctionType.InCore)
-    def body(self, x: pl.Tensor[[8, 16], F], n: pl.Tensor[[1], pl.INT32], out: pl.Out[pl.Tensor[[8, 16], F]]) -> pl.Tensor[[8, 16], F]:
+    def body(
+        self, x: pl.Tensor[[8, 16], F], n: pl.Tensor[[1], pl.INT32], out: pl.Out[pl.Tensor[[8, 16], F]]
+    ) -> pl.Tensor[[8, 16], F]:
         count = pl.read(n, [0])
         t = pl.load(x, [0, 0], [8, 16])
         if count > 3:
@@ -220,7 +241,9 @@ class BranchClass:
         return out
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, x: pl.Tensor[[8, 16], F], n: pl.Tensor[[1], pl.INT32], out: pl.Out[pl.Tensor[[8, 16], F]]) -> pl.Tensor[[8, 16], F]:
+    def main(
+        self, x: pl.Tensor[[8, 16], F], n: pl.Tensor[[1], pl.INT32], out: pl.Out[pl.Tensor[[8, 16], F]]
+    ) -> pl.Tensor[[8, 16], F]:
         out = self.body(x, n, out)
         return out
 
@@ -255,7 +278,9 @@ R = pl.dynamic("R")
 @pl.program
 class RaggedClass:
     @pl.function(type=pl.FunctionType.InCore)
-    def body(self, x: pl.Tensor[[R, 32], F], out: pl.Out[pl.Tensor[[R, 32], F]], first: pl.Scalar[pl.INDEX]) -> pl.Tensor[[R, 32], F]:
+    def body(
+        self, x: pl.Tensor[[R, 32], F], out: pl.Out[pl.Tensor[[R, 32], F]], first: pl.Scalar[pl.INDEX]
+    ) -> pl.Tensor[[R, 32], F]:
         count = pl.min(16, pl.dim(x, 0) - first)
         t = pl.load(x, [first, 0], [16, 32], valid_shape=[count, 32])
         out = pl.store(pl.recip(pl.add(pl.abs(t), 1.0)), [first, 0], out)
@@ -321,7 +346,9 @@ class TwoClass:
         return out
 
     @pl.function(type=pl.FunctionType.InCore)
-    def right(self, x: pl.Tensor[[16, 32], F], y: pl.Tensor[[16, 32], F], out: pl.Out[pl.Tensor[[16, 32], F]]) -> pl.Tensor[[16, 32], F]:
+    def right(
+        self, x: pl.Tensor[[16, 32], F], y: pl.Tensor[[16, 32], F], out: pl.Out[pl.Tensor[[16, 32], F]]
+    ) -> pl.Tensor[[16, 32], F]:
         a = pl.load(x, [0, 0], [16, 32])
         b = pl.load(y, [0, 0], [16, 32])
         out = pl.store(pl.sub(gate(a, 0.5), b), [0, 0], out)

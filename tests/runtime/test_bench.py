@@ -59,10 +59,16 @@ def test_refusals(add, rng):
     args = [x, x, x.copy()]
     c = ir.compile(programs.PerRank, dump_passes=False)
     for program, kwargs in (
-        (add, {"rounds": 0}), (add, {"rounds": 1.5}), (add, {"rounds": True}), (add, {"warmup": -1}),
-        (add, {"config": RunConfig(), "platform": "a2a3sim"}), (add, {"config": RunConfig(), "device_id": 0}),
-        (add, {"persistent": True}), (add, {"reset_persistent_windows": False}),
-        (c, {"platform": "a2a3sim"}), (c, {"device_id": 1}),
+        (add, {"rounds": 0}),
+        (add, {"rounds": 1.5}),
+        (add, {"rounds": True}),
+        (add, {"warmup": -1}),
+        (add, {"config": RunConfig(), "platform": "a2a3sim"}),
+        (add, {"config": RunConfig(), "device_id": 0}),
+        (add, {"persistent": True}),
+        (add, {"reset_persistent_windows": False}),
+        (c, {"platform": "a2a3sim"}),
+        (c, {"device_id": 1}),
     ):
         with pytest.raises(ValueError):
             benchmark(program, args, **kwargs)

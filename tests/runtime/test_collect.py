@@ -101,8 +101,13 @@ def test_distributed(flags, rng):
 
 def test_flags_through_execute_compiled(rows, rng):
     x = rng.standard_normal((2, COLS), dtype=np.float32)
-    runtime.execute_compiled(rows.output_dir, [x, np.zeros_like(x)], platform="a2a3sim", device_id=0,
-                             dfx=runtime.runner._DfxOpts(enable_dep_gen=True))
+    runtime.execute_compiled(
+        rows.output_dir,
+        [x, np.zeros_like(x)],
+        platform="a2a3sim",
+        device_id=0,
+        dfx=runtime.runner._DfxOpts(enable_dep_gen=True),
+    )
     assert (rows.output_dir / "dfx_outputs" / "deps.json").exists()
 
 

@@ -216,7 +216,7 @@ def test_default_backend():
         backend.set_backend_type("Ascend950")
     backend.reset_for_testing()
     with pytest.raises(AttributeError):
-        backend.BackendType.SuperscalarNPU  # noqa: B018
+        backend.BackendType.SuperscalarNPU
 
 
 def test_explain():

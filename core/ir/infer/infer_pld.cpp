@@ -76,7 +76,8 @@ ExprPtr type_alloc_window_buffer(Typer& t) {
     if (dtype_bits(dtype) < 8 && dtype != DType::kBool) {
       if (cells.is_const() && cells.value * dtype_bits(dtype) % 8 != 0) {
         t.value_error("shape of " + dim_text(cells) + " elements of " + std::string(dtype_text(dtype)) +
-                      " is no whole number of bytes", {}, "X-10");
+                          " is no whole number of bytes",
+                      {}, "X-10");
       }
       bytes = cells.is_const() ? Dim(cells.value * dtype_bits(dtype) / 8) : Dim();
     } else {
@@ -85,7 +86,8 @@ ExprPtr type_alloc_window_buffer(Typer& t) {
   } else {
     if (t.has(1)) {
       t.type_error("dtype= is only valid when the first argument is a shape",
-                   "a scalar size counts bytes; pld.alloc_window_buffer([n], dtype=...) counts elements", "X-10");
+                   "a scalar size counts bytes; pld.alloc_window_buffer([n], dtype=...) counts elements",
+                   "X-10");
     }
     t.index(0);
     if (const auto c = t.constant(0); c && *c <= 0) {
@@ -121,7 +123,8 @@ ExprPtr type_window(Typer& t) {
                       std::to_string(needed) + " bytes, the buffer has " +
                       std::to_string(buffer.shape[0].value),
                   "allocate by shape: pld.alloc_window_buffer(" + shape_text(shape) + ", dtype=pl." +
-                      dtype_info(dtype).member + "); the scalar form counts bytes", "X-13");
+                      dtype_info(dtype).member + "); the scalar form counts bytes",
+                  "X-13");
   }
   auto type = std::make_shared<Type>(*tensor_type(shape, dtype, TensorPlace::kWindow));
   type->storage = buffer.storage ? buffer.storage : std::make_shared<Storage>();
@@ -146,7 +149,8 @@ void signal_cell(Typer& t, int window, int offsets) {
     const auto c = const_int(simplify(cell[k]));
     if (c && (*c < 0 || (s.shape[k].is_const() && *c >= s.shape[k].value))) {
       t.value_error("cell index " + std::to_string(*c) + " on dimension " + std::to_string(k) + " of '" +
-                    t.param(window) + "' is out of range [0, " + dim_text(s.shape[k]) + ")", {}, "X-54");
+                        t.param(window) + "' is out of range [0, " + dim_text(s.shape[k]) + ")",
+                    {}, "X-54");
     }
   }
 }
@@ -225,7 +229,8 @@ ExprPtr type_remote_load(Typer& t) {
     for (size_t k = 0; k < want.size(); ++k) {
       if (want[k].is_const() && want[k].value > shape[k].value) {
         t.value_error("valid extent " + dim_text(want[k]) + " on dimension " + std::to_string(k) +
-                      " exceeds the shape entry " + dim_text(shape[k]), {}, "X-54");
+                          " exceeds the shape entry " + dim_text(shape[k]),
+                      {}, "X-54");
       }
     }
   }
@@ -234,8 +239,9 @@ ExprPtr type_remote_load(Typer& t) {
   for (size_t k = 0; k < want.size(); ++k) {
     const auto at = const_int(simplify(offsets[k]));
     if (at && *at < 0) {
-      t.value_error("offset " + std::to_string(*at) + " on dimension " + std::to_string(k) +
-                    " must be non-negative", {}, "X-54");
+      t.value_error(
+          "offset " + std::to_string(*at) + " on dimension " + std::to_string(k) + " must be non-negative",
+          {}, "X-54");
     }
     const auto over = fold_sum(offsets[k], want[k], w.shape[k]);
     if (over && *over > 0) {
@@ -283,15 +289,17 @@ ExprPtr remote_store(Typer& t) {
     t.type_error(
         "'" + t.param(0) + "' has dtype " + std::string(dtype_text(source.dtype)) +
             ", the window has dtype " + std::string(dtype_text(target.dtype)) + "; they must be equal",
-        "cast on chip first: pl.cast(value, pl." + std::string(dtype_info(target.dtype).member) + ")", "X-22");
+        "cast on chip first: pl.cast(value, pl." + std::string(dtype_info(target.dtype).member) + ")",
+        "X-22");
   }
   t.atomic_attr(4, target.dtype);
   const size_t lead = target.shape.size() - 2;
   for (size_t k = 0; k < offsets.size(); ++k) {
     const auto at = const_int(simplify(offsets[k]));
     if (at && *at < 0) {
-      t.value_error("offset " + std::to_string(*at) + " on dimension " + std::to_string(k) +
-                    " must be non-negative", {}, "X-54");
+      t.value_error(
+          "offset " + std::to_string(*at) + " on dimension " + std::to_string(k) + " must be non-negative",
+          {}, "X-54");
     }
     const Dim extent = k < lead ? Dim(1) : extents[k - lead];
     const auto over = fold_sum(offsets[k], extent, target.shape[k]);

@@ -21,13 +21,15 @@ void check_region(Typer& t, int operand, int list, const char* side, const Shape
     const auto at = const_int(simplify(offsets[k]));
     if (at && *at < 0) {
       t.value_error(std::string(side) + "_offsets dimension " + std::to_string(k) +
-                    " must be non-negative, got " + std::to_string(*at), {}, "X-54");
+                        " must be non-negative, got " + std::to_string(*at),
+                    {}, "X-54");
     }
     const auto over = fold_sum(offsets[k], extents[k], x.shape[k]);
     if (over && *over > 0) {
       t.value_error(std::string(side) + " subregion dimension " + std::to_string(k) + " exceeds " + side +
-                    " shape: offset " + dim_text(dim_of(offsets[k])) + " + extent " + dim_text(extents[k]) +
-                    " > " + dim_text(x.shape[k]), {}, "X-54");
+                        " shape: offset " + dim_text(dim_of(offsets[k])) + " + extent " +
+                        dim_text(extents[k]) + " > " + dim_text(x.shape[k]),
+                    {}, "X-54");
     }
   }
 }
@@ -39,7 +41,8 @@ Shape transfer(Typer& t, bool put, const Transfer& at) {
   const char* remote_name = put ? "dst" : "src";
   if (!t.has(remote) || !t.type(remote).is_window()) {
     t.type_error(std::string("expects a DistributedTensor ") + remote_name + ", got " + t.got(remote),
-                 std::string("the ") + (put ? "written" : "read") + " side is a peer's slice of a window", "X-3");
+                 std::string("the ") + (put ? "written" : "read") + " side is a peer's slice of a window",
+                 "X-3");
   }
   if (t.is_tile(local)) {
     t.bad(local, "a Tensor in global memory or a DistributedTensor",
@@ -87,8 +90,9 @@ Shape transfer(Typer& t, bool put, const Transfer& at) {
 int64_t chunk(Typer& t, int i, AttrKey key) {
   const int64_t v = t.int_attr(i, key, 0);
   if (v < 0)
-    t.value_error("argument '" + std::string(attr_name(key)) + "' must be non-negative, got " +
-                  std::to_string(v), {}, "X-25");
+    t.value_error(
+        "argument '" + std::string(attr_name(key)) + "' must be non-negative, got " + std::to_string(v), {},
+        "X-25");
   return v;
 }
 
@@ -138,7 +142,8 @@ void staging(Typer& t, int first, const Shape& extents) {
   }
   if (pipeline && (rows == 0 || cols == 0)) {
     t.value_error("pipeline=True requires both chunk_rows>0 and chunk_cols>0, got " + std::to_string(rows) +
-                  " and " + std::to_string(cols), {}, "X-25");
+                      " and " + std::to_string(cols),
+                  {}, "X-25");
   }
   const bool chosen = rows > 0 || cols > 0;
   // A piece is never larger than the region.

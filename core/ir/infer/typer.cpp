@@ -127,7 +127,8 @@ bool is_collective(OpId id) {
 
 }  // namespace
 
-void Typer::error(ErrorClass cls, const std::string& what, const std::string& hint, const std::string& id) const {
+void Typer::error(ErrorClass cls, const std::string& what, const std::string& hint,
+                  const std::string& id) const {
   Diagnostic d;
   d.cls = cls;
   d.id = id.empty() && is_collective(row->id) ? "X-30" : id;

@@ -37,7 +37,8 @@ View shard_lane(const View& value, ir::SplitMode mode, int lane, int64_t lane_st
   const int64_t half = (n + 1) / 2;
   const int64_t start = lane == 0 ? 0 : (lane_stride > 0 ? lane_stride : half);
   part.shape[axis] = lane == 0 || n % 2 == 0 ? half : n - half;
-  part.valid[axis] = std::clamp<int64_t>(value.valid[axis] - start, 0, lane == 0 && lane_stride > 0 ? lane_stride : half);
+  part.valid[axis] =
+      std::clamp<int64_t>(value.valid[axis] - start, 0, lane == 0 && lane_stride > 0 ? lane_stride : half);
   part.offset += start * value.stride[axis] * dtype_bytes(value.dtype);
   part.refresh_fully_valid();
   return part;
@@ -54,8 +55,8 @@ View join_lanes(const View& lane0, const View& lane1, ir::SplitMode mode) {
                         lane1.data() + (i * lane1.stride[r] + j * lane1.stride[c]) * size,
                         static_cast<size_t>(size)) != 0) {
           fail(ErrorClass::kProtocolError,
-               "aic_gather in mode NONE: the two vector lanes hold different values at cell [" + std::to_string(i) +
-                   ", " + std::to_string(j) + "]",
+               "aic_gather in mode NONE: the two vector lanes hold different values at cell [" +
+                   std::to_string(i) + ", " + std::to_string(j) + "]",
                {}, "compute the same value on both lanes, or use mode UP_DOWN or LEFT_RIGHT");
         }
       }

@@ -18,7 +18,7 @@ def _namespace(name, path, doc, members):
     """A module made of table entries, importable as ``pypto.language.<name>``."""
     module = ModuleType(f"{__name__}.{name}", doc)
     module.__dict__.update(members)
-    module.__all__ = sorted(members)
+    module.__all__ = sorted(members)  # pyright: ignore
     module.__path__ = []
     module.__getattr__ = _missing(path)
     sys.modules[module.__name__] = module
@@ -84,9 +84,9 @@ for _name in (
     "ScopeMode",
 ):
     _shared[_name] = getattr(_enums, _name)
-_shared["Mem"] = _enums.MemorySpace
+_shared["Mem"] = _enums.MemorySpace  # pyright: ignore
 for _name in ("ND", "DN", "NZ", "MX_A_ZZ", "MX_B_NN"):
-    _shared[_name] = getattr(_enums.TensorLayout, _name)
+    _shared[_name] = getattr(_enums.TensorLayout, _name)  # pyright: ignore
 _shared["AUTO"] = -1
 
 _ops["pl.system"]["task_dummy"] = _constructs.task_dummy
@@ -96,7 +96,7 @@ _core.register_construct(_constructs.task_invalid, "pl.system.task_invalid")
 _ops["pl.tensor"]["no_dep"] = _constructs.no_dep
 _ops["pl.tensor"]["dump_tag"] = _constructs.dump_tag
 _ops["pl.system"]["AUTO"] = -1
-_ops["pl.tile"]["MaskPattern"] = _enums.MaskPattern
+_ops["pl.tile"]["MaskPattern"] = _enums.MaskPattern  # pyright: ignore
 _DOCS = {
     "tensor": "Operations on tensors.",
     "tile": "Operations on tiles.",

@@ -5,7 +5,7 @@ import os
 import sys
 
 from pypto import _core
-from pypto._enums import FunctionType, Level, Role
+from pypto._enums import FunctionType, Level, Role  # pyright: ignore
 from pypto._errors import ParserSyntaxError, ParserTypeError
 
 _OPTIMIZED = 1  # code flag of function bodies; class bodies and modules do not have it

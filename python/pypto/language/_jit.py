@@ -6,7 +6,7 @@ from _thread import RLock
 
 from pypto import _core
 from pypto._core import DataType
-from pypto._enums import FunctionType, Level
+from pypto._enums import FunctionType, Level  # pyright: ignore
 from pypto.language._annotations import (
     RUNTIME,
     DirectionAnnotation,
@@ -304,7 +304,7 @@ class JITFunction:
 
     def _read(self, values, config, options):
         arch = "a5" if "a5" in options[0] else "a2a3"
-        return _core.build_jit(self._source, self._signature, values, arch, options)
+        return _core.build_jit(self._source, self._signature, values, arch, options)  # pyright: ignore
 
     def _specialize(self, values, raw, config, options):
         from pypto.ir import compiler
@@ -337,7 +337,7 @@ class JITFunction:
             config = self._config(config)
         values = self._bind(args, kwargs)
         options = self._options(config)
-        raw = self._signature.key(values)
+        raw = self._signature.key(values)  # pyright: ignore
         compiled = self._find(raw, options)
         if compiled is None:
             compiled = self._specialize(values, raw, config, options)
@@ -349,7 +349,7 @@ class JITFunction:
         config = self._config(config)
         values = self._bind_samples(args, kwargs)
         options = self._options(config)
-        raw = self._signature.key(values)
+        raw = self._signature.key(values)  # pyright: ignore
         compiled = self._find(raw, options)
         return self._specialize(values, raw, config, options) if compiled is None else compiled
 

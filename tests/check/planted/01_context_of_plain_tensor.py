@@ -5,7 +5,7 @@ import numpy as np
 import pypto.language as pl
 import pypto.language.distributed as pld
 from pypto.language.parser.diagnostics import InvalidOperationError
-from worlds import NR, Rejected, arrays, host
+from worlds import NR, Rejected, arrays
 
 EXPECT = [Rejected(InvalidOperationError, "X-3", "DistributedTensor")]
 P = (2, 4)

@@ -4,7 +4,7 @@
 import numpy as np
 import pypto.language as pl
 import pypto.language.distributed as pld
-from worlds import NR, Accepted, Warns, arrays, host
+from worlds import NR, Accepted, Warns, arrays
 
 EXPECT = [Warns("X-27"), Accepted()]
 P = (2, 4)

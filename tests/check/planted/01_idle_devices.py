@@ -3,7 +3,7 @@
 
 import numpy as np
 import pypto.language as pl
-from worlds import NR, Accepted, Warns, arrays, host
+from worlds import NR, Accepted, Warns, arrays
 
 EXPECT = [Warns("X-8"), Accepted()]
 P = (4,)
@@ -41,4 +41,8 @@ def program(
 
 def build(nranks):
     x, y = arrays(nranks, 8, 8, size=8)
-    return program, [x, y], {1: np.where(np.arange(4)[:, None, None] < 2, x + np.arange(nranks, dtype=np.float32)[:, None, None], 0)}
+    return (
+        program,
+        [x, y],
+        {1: np.where(np.arange(4)[:, None, None] < 2, x + np.arange(nranks, dtype=np.float32)[:, None, None], 0)},
+    )

@@ -4,7 +4,7 @@
 import numpy as np
 import pypto.language as pl
 import pypto.language.distributed as pld
-from worlds import NR, Accepted, arrays, host
+from worlds import NR, Accepted, arrays
 
 EXPECT = [Accepted()]
 P = (2,)

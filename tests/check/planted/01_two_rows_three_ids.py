@@ -3,7 +3,7 @@
 
 import pypto.language as pl
 import pypto.language.distributed as pld
-from worlds import NR, Rejected, arrays, host
+from worlds import NR, Rejected, arrays
 
 EXPECT = [Rejected(IndexError, "X-16", "out of range for dimension 0 of extent 2", "")]
 P = (3,)

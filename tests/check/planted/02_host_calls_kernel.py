@@ -5,7 +5,7 @@ import numpy as np
 import pypto.language as pl
 import pypto.language.distributed as pld
 from pypto.language.parser.diagnostics import ParserError
-from worlds import NR, Rejected, arrays, host
+from worlds import NR, Rejected, arrays
 
 EXPECT = [Rejected(ParserError, "X-9", "scale")]
 P = (2, 4)

@@ -4,7 +4,7 @@
 import numpy as np
 import pypto.language as pl
 import pypto.language.distributed as pld
-from worlds import NR, Mismatch, Warns, arrays, host
+from worlds import NR, Mismatch, Warns, arrays
 
 EXPECT = [Warns("y", "here"), Mismatch()]
 P = (2,)

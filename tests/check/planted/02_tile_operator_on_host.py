@@ -4,7 +4,7 @@
 import numpy as np
 import pypto.language as pl
 import pypto.language.distributed as pld
-from worlds import NR, Rejected, arrays, host
+from worlds import NR, Rejected, arrays
 
 EXPECT = [Rejected(ValueError, "", "should be inside")]
 P = (2, 4)

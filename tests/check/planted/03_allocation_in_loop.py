@@ -3,7 +3,7 @@
 
 import pypto.language as pl
 import pypto.language.distributed as pld
-from worlds import NR, Accepted, Warns, arrays, host
+from worlds import NR, Accepted, Warns, arrays
 
 EXPECT = [Warns("X-11"), Accepted()]
 P = (2, 4)

@@ -3,9 +3,9 @@
 
 import pypto.language as pl
 import pypto.language.distributed as pld
-from worlds import NR, Rejected, arrays, host
+from worlds import NR, Rejected, arrays
 
-EXPECT = [Rejected(ValueError, "X-13")]
+EXPECT = [Rejected(Exception, "X-13")]
 P = (2, 4)
 
 

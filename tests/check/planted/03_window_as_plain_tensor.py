@@ -4,7 +4,7 @@
 import pypto.language as pl
 import pypto.language.distributed as pld
 from pypto.language.parser.diagnostics import ParserTypeError
-from worlds import NR, Rejected, arrays, host
+from worlds import NR, Rejected, arrays
 
 EXPECT = [Rejected(ParserTypeError, "X-3", "DistributedTensor")]
 P = (2, 4)

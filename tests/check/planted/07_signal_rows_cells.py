@@ -3,7 +3,7 @@
 
 import pypto.language as pl
 import pypto.language.distributed as pld
-from worlds import NR, SIZE, Report, arrays, host
+from worlds import NR, SIZE, Report, arrays
 
 EXPECT = [Report("X-54"), Report("X-54", ("wait",))]
 P = (3, 4)

@@ -4,7 +4,7 @@
 import numpy as np
 import pypto.language as pl
 import pypto.language.distributed as pld
-from worlds import NR, SIZE, Mismatch, arrays, host
+from worlds import NR, SIZE, Mismatch, arrays
 
 EXPECT = [Mismatch()]
 P = (3,)

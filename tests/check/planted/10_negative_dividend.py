@@ -46,4 +46,8 @@ def kernel(
 
 def build(nranks):
     x, y = arrays(nranks, nranks, nranks)
-    return host(kernel, x_rows=NR, y_rows=NR, data_rows=NR, signal_rows=1), [x, y], {1: np.broadcast_to(x.sum(axis=0), x.shape)}
+    return (
+        host(kernel, x_rows=NR, y_rows=NR, data_rows=NR, signal_rows=1),
+        [x, y],
+        {1: np.broadcast_to(x.sum(axis=0), x.shape)},
+    )

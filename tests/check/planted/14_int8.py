@@ -4,7 +4,7 @@
 import numpy as np
 import pypto.language as pl
 import pypto.language.distributed as pld
-from worlds import NR, SIZE, Rejected, host
+from worlds import NR, SIZE, Rejected
 
 EXPECT = [Rejected(Exception, "X-30", "target dtype must be FP16 or FP32 or BF16 or INT32, got")]
 P = (2, 4)

@@ -31,4 +31,8 @@ def kernel(
 
 def build(nranks):
     x, y = arrays(nranks, nranks, 1)
-    return host(kernel, x_rows=NR, data_rows=NR), [x, y], {1: np.stack([x[r, [(r + 1) % nranks]] for r in range(nranks)])}
+    return (
+        host(kernel, x_rows=NR, data_rows=NR),
+        [x, y],
+        {1: np.stack([x[r, [(r + 1) % nranks]] for r in range(nranks)])},
+    )

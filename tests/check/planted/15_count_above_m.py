@@ -4,7 +4,7 @@
 import numpy as np
 import pypto.language as pl
 import pypto.language.distributed as pld
-from worlds import Accepted, Report, arrays, host
+from worlds import Accepted, Report, arrays
 
 EXPECT = [Report("X-66", ("here",), "warning"), Accepted()]
 P = (2, 4)

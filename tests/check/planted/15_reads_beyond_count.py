@@ -4,7 +4,7 @@
 import numpy as np
 import pypto.language as pl
 import pypto.language.distributed as pld
-from worlds import Report, arrays, host
+from worlds import Report, arrays
 
 EXPECT = []
 STRICT = [Report("X-67", ("here",), "warning")]

@@ -3,7 +3,7 @@
 
 import pypto.language as pl
 import pypto.language.distributed as pld
-from worlds import NR, SIZE, Rejected, arrays, host
+from worlds import NR, SIZE, Rejected, arrays
 
 EXPECT = [Rejected(Exception, "X-30")]
 P = (2, 4)

@@ -4,7 +4,7 @@
 import numpy as np
 import pypto.language as pl
 import pypto.language.distributed as pld
-from worlds import NR, SIZE, Report, arrays, host
+from worlds import NR, SIZE, Report, arrays
 
 EXPECT = [Report("X-52")]
 P = (2, 4)

@@ -4,7 +4,7 @@
 import numpy as np
 import pypto.language as pl
 import pypto.language.distributed as pld
-from worlds import NR, SIZE, Report, Warns, arrays, host, race
+from worlds import NR, SIZE, Report, Warns, arrays, race
 
 EXPECT = [Warns("X-33"), Report("X-50"), race("X-40/X-43")]
 P = (2, 4)

@@ -4,7 +4,7 @@
 import numpy as np
 import pypto.language as pl
 import pypto.language.distributed as pld
-from worlds import NR, SIZE, Report, Warns, arrays, host
+from worlds import NR, SIZE, Report, Warns, arrays
 
 EXPECT = [Warns("X-33"), Report("X-51", ("here", "and here"))]
 P = (2, 4)

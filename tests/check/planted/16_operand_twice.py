@@ -4,7 +4,7 @@
 import numpy as np
 import pypto.language as pl
 import pypto.language.distributed as pld
-from worlds import NR, SIZE, Rejected, arrays, host
+from worlds import NR, SIZE, Rejected, arrays
 
 EXPECT = [Rejected(Exception, "X-30")]
 P = (2, 4)

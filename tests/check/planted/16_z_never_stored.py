@@ -4,7 +4,7 @@
 import numpy as np
 import pypto.language as pl
 import pypto.language.distributed as pld
-from worlds import NR, SIZE, Mismatch, Warns, arrays, host
+from worlds import NR, SIZE, Mismatch, Warns, arrays
 
 EXPECT = [Warns("W-OUT-PARAM-READ"), Warns("W-OUT-PARAM-UNUSED", "z"), Mismatch()]
 P = (2, 4)
