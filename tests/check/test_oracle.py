@@ -54,7 +54,9 @@ def judge(load_source, seeds):
     return count
 
 
-@pytest.mark.xfail(reason="few of the random programs still differ in verdict from the brute-force reading", strict=False)
+@pytest.mark.xfail(
+    reason="few of the random programs still differ in verdict from the brute-force reading", strict=False
+)
 @pytest.mark.parametrize("first", range(0, 300, BATCH))
 def test_random_programs(first, load_source):
     count = judge(load_source, range(first, first + BATCH))
