@@ -96,6 +96,19 @@ def test_artifacts(tmp_path):
         ir.CompiledProgram.from_dir(tmp_path)
 
 
+def test_comm_domains(tmp_path):
+    # 03 W-11, W-12, W-14
+    import json
+
+    compiled_for(programs.Counter, output_dir=tmp_path)
+    (domain,) = json.loads((tmp_path / "comm_domains.json").read_text())["domains"]
+    assert domain["name"] == "comm_d0" and domain["ranks"] == [0, 1]
+    assert domain["buffers"] == [{"name": "buf", "requested": COLS * 4, "reserved": 4096, "offset": 0}]
+    from pypto.ir._comm_domains import reserved_bytes
+
+    assert [reserved_bytes(n) for n in (1, 3840, 3841, 10000)] == [4096, 4096, 4128, 10272]
+
+
 def test_prepared(per_rank, rng):
     # DST-14, DST-17, DST-18, DST-23
     x = blocks(rng)

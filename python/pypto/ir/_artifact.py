@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from pypto import _core, _env
+from pypto._log import log_info
 from pypto._platform import backend_of, check_platform, default_platform, is_hardware
 from pypto.ir import _texts
+from pypto.ir._comm_domains import comm_domains
 from pypto.ir._options import CompileOptions
 from pypto.ir.distributed_config import DistributedConfig
 from pypto.passes._context import runtime_kind_from_name
@@ -25,7 +27,6 @@ SINGLE_META = "compiled_meta.json"
 DIST_META = "distributed_meta.json"
 MANIFEST = "report/generated.json"
 _SCHEMA = {SINGLE_META: 1, DIST_META: 2}
-_THREADS = {"a2a3": 4, "a5": 5}
 
 _lock = threading.Lock()
 _busy: set[str] = set()
@@ -108,19 +109,11 @@ def _put(folder: Path, relative: str, text: str, manifest: dict[str, list[int]] 
 # ----------------------------------------------------------------------------------------------------- writing
 
 
-def runtime_config(native: Any, options: CompileOptions) -> dict[str, Any]:
-    """Return `RUNTIME_CONFIG` of a program."""
-    world = options.distributed_config
-    threads = options.aicpu_thread_num or (world.aicpu_thread_num if world else 0) or _THREADS[options.arch]
-    config: dict[str, Any] = {"runtime": options.runtime_name, "aicpu_thread_num": threads}
-    if native.uses_sdma():
-        config["enable_sdma"] = True
-    return config
-
-
 def write(folder: Path, compiled: Any, extras: Any = None) -> None:
     """Write everything that belongs to `compiled` into `folder`."""
     native = compiled._native
+    if compiled._options.dump_ptoas_passes:
+        log_info("dump_ptoas_passes: no vendor assembler here, nothing to dump")
     manifest: dict[str, list[int]] = {}
     _remove_foreign(folder, native)
     kernels = _texts.kernel_functions(native)
@@ -192,7 +185,7 @@ def _write_entry(
     _put(
         folder,
         f"{below}kernel_config.py",
-        _texts.kernel_config(entry, used, runtime_config(native, options), extension),
+        _texts.kernel_config(entry, used, options.runtime_config(native), extension),
         manifest,
     )
 
@@ -209,7 +202,9 @@ def _write_distributed(folder: Path, compiled: Any, kernels: dict[str, Any], man
         if not needs:
             _put(folder, f"sub_workers/{name}.py", _texts.sub_worker(compiled, name), manifest)
     write_atomic(folder / "sub_workers" / "__required__.json", json.dumps(required))
-    write_atomic(folder / "comm_domains.json", json.dumps(_texts.comm_domains(compiled), indent=2) + "\n")
+    write_atomic(
+        folder / "comm_domains.json", json.dumps(comm_domains(host, compiled._options.world_size), indent=2) + "\n"
+    )
 
 
 def _write_report(folder: Path, native: Any, extras: Any) -> None:

@@ -25,6 +25,8 @@ from pypto.passes._context import (
     runtime_kind_to_name,
 )
 
+_THREADS = {"a2a3": 4, "a5": 5}  # scheduler threads of a device
+
 
 @dataclass(frozen=True)
 class CompileOptions:
@@ -62,6 +64,15 @@ class CompileOptions:
     def world_size(self) -> int:
         """Ranks of the world."""
         return len(self.distributed_config.device_ids) if self.distributed_config else 1
+
+    def runtime_config(self, native: Any) -> dict[str, Any]:
+        """Return the settings of the device runtime for a compiled program."""
+        world = self.distributed_config
+        threads = self.aicpu_thread_num or (world.aicpu_thread_num if world else 0) or _THREADS[self.arch]
+        config: dict[str, Any] = {"runtime": self.runtime_name, "aicpu_thread_num": threads}
+        if native.uses_sdma():
+            config["enable_sdma"] = True
+        return config
 
     def key(self) -> tuple[Any, ...]:
         """Return everything a compiled program depends on, hashable; the platform first."""

@@ -198,12 +198,6 @@ def sub_worker(compiled: Any, name: str) -> str:
         return header + f"def {name}(*args):\n    raise RuntimeError({str(error)!r})\n"
 
 
-def comm_domains(compiled: Any) -> Any:
-    """Return the communication domains with their windows, as far as they are known at compile time."""
-    describe = getattr(compiled._native, "comm_domains", None)
-    return describe() if describe is not None else {"domains": [], "note": "windows are laid out when the program runs"}
-
-
 # ------------------------------------------------------------------------------------------------ debug runner
 
 _RANDOM = ("fp32", "fp16", "bfloat16")

@@ -11,7 +11,6 @@ from typing import Any
 
 from pypto import _core
 from pypto._platform import arch_of, backend_of
-from pypto.ir import _artifact
 from pypto.ir._options import CompileOptions
 from pypto.runtime import _dtypes, _run
 
@@ -204,7 +203,7 @@ class ProgramBase(EntryView):
     @property
     def runtime_config(self) -> dict[str, Any]:
         """Settings of the device runtime."""
-        return _artifact.runtime_config(self._native, self._options)
+        return self._options.runtime_config(self._native)
 
     def _get_metadata(self) -> tuple[list[Any], list[int], list[Any]]:
         """Return `(params, output_indices, return_types)`."""
@@ -234,11 +233,15 @@ class ProgramBase(EntryView):
             return
         with self._lock:
             if not self._written:
+                from pypto.ir import _artifact
+
                 with _artifact.directory(self._options.output_dir, self._name) as folder:
                     self._write(folder, self._extras)
 
     def _write(self, folder: Path, extras: Any = None) -> None:
         """Write the whole directory."""
+        from pypto.ir import _artifact
+
         _artifact.write(folder, self, extras)
         self._output_dir = folder
         self._written = True
@@ -452,6 +455,8 @@ class CompiledProgram(ProgramBase):
         ValueError
             If a file of it cannot be read.
         """
+        from pypto.ir import _artifact
+
         folder = Path(os.fspath(output_dir)).absolute()
         native, options = _artifact.read(folder, _artifact.SINGLE_META, platform, backend_type)
         return cls(native, options, output_dir=folder)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pypto import _core, _env
 from pypto._platform import resolve, writes_artifacts
 from pypto.backend import BackendType
-from pypto.ir import _artifact, _options
+from pypto.ir import _options
 from pypto.ir._options import CompileOptions
 from pypto.ir.distributed_config import DistributedConfig
 from pypto.ir.pass_manager import OptimizationStrategy, PassDumpLevel
@@ -42,35 +43,49 @@ class _Handover(threading.local):
 _handover = _Handover()
 
 
-def _lower(program: Any, options: CompileOptions, world_size: int) -> tuple[Any, Extras]:
-    """Compile `program` natively; collect dumps, checks and times as the options ask."""
-    from pypto.compile_profiling import CompileProfiler, get_active_profiler
-    from pypto.ir.printer import python_print
-    from pypto.passes import Pass
+def _print(program: Any, explicit_layout: bool) -> str:
+    return _core.python_print(program, explicit_layout=explicit_layout)
+
+
+def _check_round_trip(program: Any, when: str) -> None:
     from pypto.passes._pass import check_round_trip
 
+    check_round_trip(program, when)
+
+
+def _pass(name: str) -> Any:
+    from pypto.passes import Pass
+
+    return Pass(name)
+
+
+def _lower(program: Any, options: CompileOptions, world_size: int) -> tuple[Any, Extras]:
+    """Compile `program` natively; collect dumps, checks and times as the options ask."""
     extras = Extras(stages=[])
     explicit = options.dump_passes is PassDumpLevel.EXPLICIT
     if options.dump_passes:
-        extras.stages.append(("frontend", python_print(program, explicit_layout=explicit)))
-    profiler = get_active_profiler()
+        extras.stages.append(("frontend", _print(program, explicit)))
+    profiling = sys.modules.get("pypto.compile_profiling")  # nobody profiles before it is imported
+    profiler = profiling.get_active_profiler() if profiling is not None else None
     if profiler is None and options.profiling:
+        from pypto.compile_profiling import CompileProfiler
+
         profiler = CompileProfiler()
     context = PassContext.current()
     instruments = context.get_instruments() if context else []
     round_trip = options.verification >= VerificationLevel.ROUNDTRIP
     if round_trip:
-        check_round_trip(program, "after the front end")
+        _check_round_trip(program, "after the front end")
 
     def after(name: str, result: Any) -> None:
         if profiler is not None:
             profiler.lap(name)
         if options.dump_passes:
-            extras.stages.append((f"after_{name}", python_print(result, explicit_layout=explicit)))
+            extras.stages.append((f"after_{name}", _print(result, explicit)))
         if round_trip:
-            check_round_trip(result, f"after {name}")
+            _check_round_trip(result, f"after {name}")
         for instrument in instruments:
-            instrument.after_pass(Pass(name), result)
+            instrument.after_pass(_pass(name), result)
         if profiler is not None:
             profiler.skip()
 
@@ -142,6 +157,7 @@ def compile(
     CompileError
         If the program cannot be lowered. Wrong arguments are `TypeError`, `ValueError`, `RuntimeError`.
     """
+    from pypto.ir import _artifact
     from pypto.jit import JITFunction
 
     _env.warn_unknown()
@@ -225,6 +241,7 @@ def _options_for(config: Any) -> tuple[Any, ...]:
 
 def _compile_native(program: Any, config: Any, world_size: int) -> Any:
     """Compile `program` with the choices of `config`; the object is made by `_from_jit`."""
+    _env.warn_unknown()
     options = _options.from_config(config)
     native, extras = _lower(program, options, world_size)
     _handover.compiled, _handover.extras = native, extras

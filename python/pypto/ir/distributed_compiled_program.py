@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pypto.ir import _artifact
 from pypto.ir._options import CompileOptions
 from pypto.ir.compiled_program import ProgramBase
 from pypto.ir.distributed_config import DistributedConfig
@@ -125,6 +124,8 @@ class DistributedCompiledProgram(ProgramBase):
         ValueError
             If a file of it cannot be read.
         """
+        from pypto.ir import _artifact
+
         folder = Path(os.fspath(output_dir)).absolute()
         native, options = _artifact.read(folder, _artifact.DIST_META, platform, backend_type, distributed_config)
         loaded = cls(native, options, output_dir=folder)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from pypto.passes import _pass
 from pypto.passes._context import (
     DiagnosticCheck,
     DiagnosticCheckSet,
@@ -20,35 +19,48 @@ from pypto.passes._context import (
     runtime_kind_from_name,
     runtime_kind_to_name,
 )
-from pypto.passes._pass import (
-    CallbackInstrument,
-    DiagnosticInstrument,
-    IRProperty,
-    IRPropertySet,
-    Pass,
-    PassPipeline,
-    ReportInstrument,
-    VerificationInstrument,
-)
 
 if TYPE_CHECKING:
     from pypto.passes import l0_tile_chooser
+    from pypto.passes._pass import (
+        CallbackInstrument,
+        DiagnosticInstrument,
+        IRProperty,
+        IRPropertySet,
+        Pass,
+        PassPipeline,
+        ReportInstrument,
+        VerificationInstrument,
+    )
 
-inline_functions = _pass.factory("inline_functions")
-unroll_loops = _pass.factory("unroll_loops")
-ctrl_flow_transform = _pass.factory("ctrl_flow_transform")
-convert_to_ssa = _pass.factory("convert_to_ssa")
-simplify = _pass.factory("simplify")
-normalize_stmt_structure = _pass.factory("normalize_stmt_structure")
-flatten_call_expr = _pass.factory("flatten_call_expr")
-outline_hierarchy_scopes = _pass.factory("outline_hierarchy_scopes")
-outline_incore_scopes = _pass.factory("outline_incore_scopes")
-outline_cluster_scopes = _pass.factory("outline_cluster_scopes")
-convert_tensor_to_tile_ops = _pass.factory("convert_tensor_to_tile_ops")
-optimize_orch_tensors = _pass.factory("optimize_orch_tensors")
-lower_composite_ops = _pass.factory("lower_composite_ops")
-flatten_tile_nd_to_2d = _pass.factory("flatten_tile_nd_to_2d")
-auto_tile_matmul_l0 = _pass.factory("auto_tile_matmul_l0")
+# Each name is a function without arguments that returns a pass (see `_pass.factory`).
+_FACTORIES = (
+    "inline_functions",
+    "unroll_loops",
+    "ctrl_flow_transform",
+    "convert_to_ssa",
+    "simplify",
+    "normalize_stmt_structure",
+    "flatten_call_expr",
+    "outline_hierarchy_scopes",
+    "outline_incore_scopes",
+    "outline_cluster_scopes",
+    "convert_tensor_to_tile_ops",
+    "optimize_orch_tensors",
+    "lower_composite_ops",
+    "flatten_tile_nd_to_2d",
+    "auto_tile_matmul_l0",
+)
+_PASS_NAMES = (
+    "Pass",
+    "PassPipeline",
+    "CallbackInstrument",
+    "VerificationInstrument",
+    "ReportInstrument",
+    "DiagnosticInstrument",
+    "IRProperty",
+    "IRPropertySet",
+)
 
 __all__ = [
     "MemoryPlanner",
@@ -70,11 +82,16 @@ __all__ = [
     "IRProperty",
     "IRPropertySet",
     "l0_tile_chooser",
-    *_pass.FACTORIES,
+    *_FACTORIES,
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name == "l0_tile_chooser":
         return importlib.import_module("pypto.passes.l0_tile_chooser")
+    if name in _PASS_NAMES or name in _FACTORIES:
+        module = importlib.import_module("pypto.passes._pass")
+        value = module.factory(name) if name in _FACTORIES else getattr(module, name)
+        globals()[name] = value
+        return value
     raise AttributeError(f"module 'pypto.passes' has no attribute {name!r}")

@@ -12,26 +12,6 @@ from typing import Any
 
 from pypto.passes._context import MemoryPlanner, PassContext, VerificationLevel, VerificationMode
 
-# Public factory -> name of our pass that does this work. Several factories are one stage here; the first of them that
-# runs does it, the others find nothing left to do.
-FACTORIES = (
-    "inline_functions",
-    "unroll_loops",
-    "ctrl_flow_transform",
-    "convert_to_ssa",
-    "simplify",
-    "normalize_stmt_structure",
-    "flatten_call_expr",
-    "outline_hierarchy_scopes",
-    "outline_incore_scopes",
-    "outline_cluster_scopes",
-    "convert_tensor_to_tile_ops",
-    "optimize_orch_tensors",
-    "lower_composite_ops",
-    "flatten_tile_nd_to_2d",
-    "auto_tile_matmul_l0",
-)
-
 
 def verify(program: Any, when: str) -> None:
     """Raise the first violated invariant of `program`, saying `when` it was found."""

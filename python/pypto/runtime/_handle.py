@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import queue
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -25,13 +27,16 @@ class DistributedRunHandle:
         Its `RunReport` once it has ended; `None` before, or if it failed before it started.
     """
 
-    def __init__(self, platform: str) -> None:
+    def __init__(self, platform: str, stop: Callable[[], None] | None = None) -> None:
+        self._stop = stop
         self._event = threading.Event()
         self._error: BaseException | None = None
         self._native: Any = None
         self._platform = platform
         self._asked = False
         self._keep: Any = None
+        self._lock = threading.Lock()
+        self._running_on: int | None = None  # identifier of the thread while the dispatch runs
 
     @property
     def done(self) -> bool:
@@ -66,7 +71,7 @@ class DistributedRunHandle:
             if not self._event.wait(timeout):
                 raise TimeoutError(f"the dispatch has not ended after {timeout} s; it goes on")
         elif not self._event.is_set():
-            self._event.wait()
+            self._wait()
         self._asked = True
         if self._native is not None:
             _report.remember(self._native, self._platform)
@@ -74,6 +79,33 @@ class DistributedRunHandle:
             raise self._error
 
     wait = result
+
+    def _wait(self) -> None:
+        """Wait for the end; an interrupt of the waiting thread stops the dispatch and says where it was."""
+        try:
+            self._event.wait()
+        except KeyboardInterrupt:
+            with self._lock:
+                if self._running_on is not None:  # perhaps in a callback, which only an exception ends
+                    _raise_in(self._running_on, KeyboardInterrupt)
+            if self._stop is not None:
+                self._stop()
+                self._event.wait(1.0)
+                self._asked = True
+                if isinstance(self._error, Exception):
+                    print(f"{type(self._error).__name__}: {self._error}", file=sys.stderr)
+            raise
+
+    def _run(self, work: Callable[[], Any]) -> Any:
+        """Run `work` on this thread so that `_wait` of another can interrupt it."""
+        with self._lock:
+            self._running_on = threading.get_ident()
+        try:
+            return work()
+        finally:
+            with self._lock:
+                _raise_in(threading.get_ident(), None)  # one that came too late
+                self._running_on = None
 
     def _finish(self, native: Any, error: BaseException | None) -> None:
         self._native = native if error is None else getattr(error, "report", None)
@@ -106,9 +138,11 @@ class DispatchQueue:
                 "wait for itself. Do it after the dispatch has ended."
             )
 
-    def submit(self, work: Callable[[], Any], keep: Any, platform: str) -> DistributedRunHandle:
+    def submit(
+        self, work: Callable[[], Any], keep: Any, platform: str, stop: Callable[[], None] | None = None
+    ) -> DistributedRunHandle:
         """Queue `work`; first wait for the oldest dispatch if as many as allowed are in flight."""
-        handle = DistributedRunHandle(platform)
+        handle = DistributedRunHandle(platform, stop)
         handle._keep = keep
         while True:
             with self._lock:
@@ -125,14 +159,16 @@ class DispatchQueue:
                     self._queue.put((work, handle))
                     return handle
                 oldest = self._pending[0]
-            oldest._event.wait()
+            oldest._wait()
 
-    def run(self, work: Callable[[], Any], keep: Any, platform: str, own_thread: bool) -> DistributedRunHandle:
+    def run(
+        self, work: Callable[[], Any], keep: Any, platform: str, own_thread: bool, stop: Callable[[], None]
+    ) -> DistributedRunHandle:
         """Run `work` and wait: on the caller's thread if nothing is in flight and no Python callback is in it."""
         if own_thread or not self._idle_then_hold():
-            handle = self.submit(work, keep, platform)
+            handle = self.submit(work, keep, platform, stop)
             handle._asked = True
-            handle._event.wait()
+            handle._wait()
             return handle
         handle = self._pending[-1]
         try:
@@ -162,7 +198,7 @@ class DispatchQueue:
         if threading.current_thread() is self._thread:
             return
         for handle in list(self._pending):
-            handle._event.wait()
+            handle._wait()
 
     def stop(self) -> BaseException | None:
         """Wait for everything, end the thread; return the first error that nobody asked about."""
@@ -182,6 +218,12 @@ class DispatchQueue:
             self._queue.put(None)
 
 
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    """Let `thread` raise `error` at its next bytecode; `None` takes back what it has not raised yet."""
+    value = None if error is None else ctypes.py_object(error)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), value)
+
+
 def _serve(work_queue: Any, execution: Any) -> None:
     while True:
         item = work_queue.get()
@@ -190,7 +232,7 @@ def _serve(work_queue: Any, execution: Any) -> None:
         work, handle = item
         with execution:
             try:
-                native, error = work(), None
+                native, error = handle._run(work), None
             except BaseException as failure:
                 native, error = None, failure
         handle._finish(native, error)

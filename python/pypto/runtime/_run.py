@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextvars
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -37,8 +38,10 @@ def _smallest(sizes: Sequence[int]) -> int:
     return min((s for s in sizes if s), default=0)
 
 
-def run_options(config: Any, device_ids: Sequence[int], dfx: Any = None, *, device_time: bool = False) -> Any:
-    """Return the native options of a run; those of a run without any wish are made once."""
+def run_options(
+    config: Any, device_ids: Sequence[int], dfx: Any = None, *, device_time: bool = False, fresh: bool = False
+) -> Any:
+    """Return the native options of a run; those of a run without any wish are made once, unless `fresh`."""
     ids = tuple(device_ids)
     plain = not device_time and not _env.any_set(_VARIABLES) and (dfx is None or not dfx.any())
     if plain and config is not None:
@@ -48,6 +51,8 @@ def run_options(config: Any, device_ids: Sequence[int], dfx: Any = None, *, devi
             and config.ring_heap is None
             and config.ring_dep_pool is None
         )
+    if plain and fresh:
+        return _core.RunOptions(device_ids=list(ids))
     if plain:
         found = _plain_options.get(ids)
         if found is None:
@@ -186,9 +191,9 @@ _reported: set[Any] = set()
 
 def _log_findings(report: Any) -> None:
     """Warnings are one WARN line per pair of locations, process and cause; notes are INFO lines."""
-    found = report.diagnostics
-    if not found:
+    if not report.has_diagnostics:
         return
+    found = report.diagnostics
     from pypto.runtime.log_config import runtime_logger
 
     logger = runtime_logger()
@@ -204,6 +209,13 @@ def _log_findings(report: Any) -> None:
         if d.file:
             text += f" ({d.file}:{d.line})"
         (logger.warning if d.severity == "warning" else logger.info)("%s", text)
+
+
+def say_where(report: Any) -> None:
+    """Print where each rank was when a run was interrupted."""
+    for diagnostic in report.diagnostics:
+        if diagnostic.severity == "error":
+            print(diagnostic.render(), file=sys.stderr)
 
 
 def dispatch(
@@ -250,6 +262,8 @@ def dispatch(
         failed = getattr(error, "report", None)
         if failed is not None:
             _report.remember(failed, platform)
+            if isinstance(error, KeyboardInterrupt):
+                say_where(failed)
         raise
     _report.remember(report, platform)
     _log_findings(report)

@@ -240,7 +240,8 @@ class DistributedWorker(Worker):
         _core.check_args(native, values, function=compiled._title)
         dfx = None if config is None else _run._dfx(config)
         if options is None:
-            options = _run.run_options(config, self._ids, dfx)
+            # Its own options: an interrupt stops this dispatch and no other.
+            options = _run.run_options(config, self._ids, dfx, fresh=True)
         callbacks = self._callbacks[compiled]
 
         def work() -> Any:
@@ -267,8 +268,9 @@ class DistributedWorker(Worker):
                 raise
 
         if wait:
-            return self._queue.run(work, (args, values), self._platform, own_thread=bool(compiled._native.sub_workers))
-        return self._queue.submit(work, (args, values), self._platform)
+            own_thread = bool(compiled._native.sub_workers)
+            return self._queue.run(work, (args, values), self._platform, own_thread=own_thread, stop=options.stop)
+        return self._queue.submit(work, (args, values), self._platform, stop=options.stop)
 
     def register(self, compiled: Any) -> RegistrationHandle:
         """Return a handle that runs `compiled` on this worker."""
