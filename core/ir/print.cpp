@@ -17,13 +17,6 @@ constexpr std::array kKeywords = {
     "if",       "import", "in",    "is",   "lambda", "nonlocal", "not",     "or",    "pass",  "raise",
     "return",   "try",    "while", "with", "yield",  "pl",       "pld",     "self",  "float", "tuple"};
 
-std::string identifier(const std::string& name) {
-  std::string out;
-  for (const char c : name) out += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
-  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0]))) out = "v" + out;
-  return out;
-}
-
 template <class Visit>
 void each_expr(const ExprPtr& e, const Visit& visit) {
   if (!e) return;
@@ -54,6 +47,13 @@ void symbols_of(const Type& t, std::vector<std::string>& out) {
 }
 
 }  // namespace
+
+std::string identifier(const std::string& name) {
+  std::string out;
+  for (const char c : name) out += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
+  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0]))) out = "v" + out;
+  return out;
+}
 
 const std::string& Names::of(const Var* v) {
   if (const auto it = names_.find(v); it != names_.end()) return it->second;
@@ -139,7 +139,8 @@ void Printer::signature(const Function& f, int indent, bool in_class) {
   for (size_t i = 0; i < options.size(); ++i) decorator += (i ? ", " : "(") + options[i];
   if (!options.empty()) decorator += ")";
   line(indent, decorator);
-  std::string head = "def " + f.name + "(";
+  if (identifier(f.name) != f.name) line(indent, "# " + f.name);
+  std::string head = "def " + identifier(f.name) + "(";
   bool first = true;
   const auto add = [&](const std::string& text) {
     head += (first ? "" : ", ") + text;

@@ -345,6 +345,9 @@ std::string Printer::op_call(const Expr& e) {
       const AttrKey key = attr_from_name(flat[i].name);
       if (e.op == OpId::k_alloc_window_buffer && key == AttrKey::k_name)
         continue;  // it is the variable's name
+      // In a pl.split_aiv body the mode is that of the loop.
+      if (key == AttrKey::k_split && lanes_ > 0 && (e.op == OpId::k_aiv_shard || e.op == OpId::k_aic_gather))
+        continue;
       if (p.has_default && is_default(*v, attr_kind(key), p.default_text)) {
         positional = false;
         continue;
@@ -397,7 +400,8 @@ std::string Printer::predicate(const ExprPtr& e) {
 
 std::string Printer::call(const Expr& e) {
   const CallInfo& info = *e.call;
-  const std::string callee = (info.callee->is_sub_worker && self_.empty() ? "" : self_) + info.callee->name;
+  const std::string callee =
+      (info.callee->is_sub_worker && self_.empty() ? "" : self_) + identifier(info.callee->name);
   std::string out;
   if (info.submit) {
     out = std::string(info.spmd ? "pl.spmd_submit(" : "pl.submit(") + callee;

@@ -27,6 +27,8 @@ const char* pipe_member(PipeType pipe);
 /// Python literal text.
 std::string quoted(const std::string& text);
 std::string float_text(double value);
+/// `name` with every character that no Python name has replaced.
+std::string identifier(const std::string& name);
 
 /// The name each variable of a function is printed with: its own, or with a suffix where two variables share
 /// one.
@@ -100,6 +102,7 @@ class Printer {
   Names names_;
   std::string out_;
   std::string self_ = "self.";
+  int lanes_ = 0;  ///< depth of pl.split_aiv bodies
 };
 
 }  // namespace pypto::ir::printing

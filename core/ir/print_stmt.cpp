@@ -214,7 +214,9 @@ void Printer::stmt(const Stmt& s, int indent) {
       break;
     case StmtKind::kScope:
       line(indent, scope_header(*s.scope));
+      lanes_ += s.scope->kind == ScopeKind::kSplitAiv ? 1 : 0;
       block(s.body, indent + 1);
+      lanes_ -= s.scope->kind == ScopeKind::kSplitAiv ? 1 : 0;
       break;
     case StmtKind::kComment:
       line(indent, "# " + s.text);

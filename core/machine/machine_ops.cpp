@@ -160,6 +160,7 @@ ExecStatus run_machine_op(Actor& actor, vm::OpCall& call) {
     case OpId::k_no_dep:
       call.set_result(call.view(0));
       return ExecStatus::kDone;
+    case OpId::k_alloc:  // space is reserved when the tiles that name it are placed
     case OpId::k_prefetch_make_context:
     case OpId::k_prefetch_async:
     case OpId::k_prefetch_session:

@@ -64,7 +64,8 @@ void CodeBuilder::eval(ExprPtr value) {
 }
 
 void CodeBuilder::loop(const std::string& name, ExprPtr start, ExprPtr stop,
-                       const std::function<void(ExprPtr)>& body) {
+                       const std::function<void(ExprPtr)>& body,
+                       std::vector<std::pair<std::string, std::string>> attrs) {
   auto s = std::make_shared<Stmt>();
   s->kind = StmtKind::kFor;
   s->span = span_;
@@ -72,6 +73,7 @@ void CodeBuilder::loop(const std::string& name, ExprPtr start, ExprPtr stop,
   s->start = std::move(start);
   s->stop = std::move(stop);
   s->step = index(1);
+  s->loop_attrs = std::move(attrs);
   blocks_.push_back(&s->body);
   body(ref(s->loop_var));
   blocks_.pop_back();

@@ -65,7 +65,8 @@ class CodeBuilder {
   void set(const ir::VarPtr& v, ir::ExprPtr value);
   void eval(ir::ExprPtr value);
   void loop(const std::string& name, ir::ExprPtr start, ir::ExprPtr stop,
-            const std::function<void(ir::ExprPtr)>& body);
+            const std::function<void(ir::ExprPtr)>& body,
+            std::vector<std::pair<std::string, std::string>> attrs = {});
   /// A condition that folds selects its arm.
   void branch(const ir::ExprPtr& condition, const std::function<void()>& then,
               const std::function<void()>& otherwise = {});

@@ -287,6 +287,7 @@ class HostRewriter {
     auto f = std::make_shared<Function>();
     f->name = name;
     f->type = ir::FunctionType::kInCore;
+    f->level = ir::Level::kChipDie;
     add_params(*f, c, {});
     CollectiveCall inside = c;
     size_t i = 0;

@@ -79,7 +79,7 @@ class SpaceAssigner {
         if (k < x->args.size() && x->args[k] && x->args[k]->type && x->args[k]->type->is_tile())
           demand(x->args[k]);
       }
-      if (x->op == OpId::k_move) {
+      if (x->op == OpId::k_move || x->op == OpId::k_extract) {
         const auto to = static_cast<MemorySpace>(x->attrs.get_int(AttrKey::k_target_memory));
         if (to == MemorySpace::kLeft || to == MemorySpace::kRight || to == MemorySpace::kBias ||
             to == MemorySpace::kLeftScale || to == MemorySpace::kRightScale) {

@@ -101,6 +101,9 @@ class Outliner {
     fn_->name = region_.name;
     fn_->type = region_.type;
     fn_->level = region_.level;
+    // The level that reading gives a kernel.
+    if (fn_->level == ir::Level::kNone && fn_->type == ir::FunctionType::kInCore)
+      fn_->level = ir::Level::kChipDie;
     fn_->role = region_.role;
     fn_->span = span_;
     add_attrs();

@@ -265,7 +265,14 @@ void FunctionBuilder::exec_return(const syn::Stmt& s) {
   std::vector<Value> values;
   const bool none = !s.value || s.value->kind == ExprKind::kNone;
   if (!none) {
+    // Returning a parameter is no use of it (01 L-54).
+    const bool names_only = s.value->kind == ExprKind::kName ||
+                            (s.value->kind == ExprKind::kTuple &&
+                             std::all_of(s.value->items.begin(), s.value->items.end(),
+                                         [](const auto& i) { return i->kind == ExprKind::kName; }));
+    const std::vector<bool> mentioned = param_mentioned_;
     const Value v = eval(*s.value);
+    if (names_only) param_mentioned_ = mentioned;
     if (v.is_tuple()) {
       values = v.items;
     } else if (v.is_expr() && v.expr->type->kind == ir::TypeKind::kTuple) {

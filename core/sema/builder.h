@@ -592,7 +592,9 @@ class FunctionBuilder {
   std::vector<std::shared_ptr<ir::Storage>> kept_;  ///< keeps storages alive: facts are found by address
   std::map<std::vector<const ir::Storage*>, std::shared_ptr<ir::Storage>> joined_;
   std::vector<Span> param_written_, param_read_first_, param_rebound_;
-  std::vector<bool> param_mentioned_;
+  std::vector<bool> param_mentioned_;         ///< other than by returning it
+  std::vector<bool> param_written_directly_;  ///< by this body or an output of a callee
+  bool promoted_by_callee_ = false;
   std::set<const ir::Var*> device_data_;  ///< scalars computed from device data inside regions
   std::set<const ir::Var*> rank_vars_;
   std::map<const ir::Var*, std::set<int>> rank_params_;

@@ -59,6 +59,16 @@ class DynamicScan {
       if (tree) annotation(param, *tree);
       return;
     }
+    if (e.kind == ExprKind::kName || e.kind == ExprKind::kAttribute) {
+      // A name bound to a complete annotation.
+      const HostValue bound = host(e);
+      if (bound.kind != HostKind::kOpaque) return;
+      const HostValue text = source_->host->attribute(bound, "__pypto_annotation__");
+      if (text.kind != HostKind::kString) return;
+      const syn::ExprPtr tree = source_->host->parse_annotation(text.text, e.span);
+      if (tree) annotation(param, *tree);
+      return;
+    }
     const bool applied = e.kind == ExprKind::kSubscript || (e.kind == ExprKind::kCall && e.items.size() > 1);
     if (!applied) return;
     const HostValue head = host(*e.items[0]);

@@ -137,6 +137,7 @@ void FunctionBuilder::add_param(const syn::Param& param, const ParamSpec& spec) 
   param_read_first_.emplace_back();
   param_rebound_.emplace_back();
   param_mentioned_.push_back(false);
+  param_written_directly_.push_back(false);
   used_names_.insert(param.name);
   root_->vars[param.name].push_back(var);
   root_->renamed[param.name] = param.name;

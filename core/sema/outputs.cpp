@@ -102,7 +102,7 @@ void FunctionBuilder::effective_directions() {
                           : ir::ParamDirection::kIn;
     } else if (t.is_tensor() && declared == ir::ParamDirection::kIn && facts.written[i]) {
       d = ir::ParamDirection::kInOut;
-      if (facts.annotated[i]) {
+      if (facts.annotated[i] && param_written_directly_[i]) {
         program_.warn(param_written_[i], "W-IN-PARAM-WRITTEN",
                       "Parameter '" + fn->params[i]->name + "' of function '" + fn->name +
                           "' is written but not marked as an output; it is treated as pl.InOut",
@@ -145,7 +145,7 @@ void FunctionBuilder::report_dropped_outputs() {
       }
       continue;
     }
-    if (!facts.written[i]) {
+    if (!facts.written[i] && !param_mentioned_[i]) {
       program_.warn(fn->params[i]->span, "W-OUT-PARAM-UNUSED",
                     "OutParamWriteDropped: output parameter '" + name + "' of function '" + fn->name +
                         "' (line " + std::to_string(fn->params[i]->span.line) +

@@ -82,6 +82,26 @@ void ProgramBuilder::enter(const std::shared_ptr<FunctionSource>& source, const 
   building_.push_back(source);
 }
 
+namespace {
+
+void add_callees(const ir::ExprPtr& e, std::vector<ir::FunctionPtr>& out) {
+  if (!e) return;
+  for (const auto& a : e->args) add_callees(a, out);
+  if (e->kind == ir::ExprKind::kCall && e->call) out.push_back(e->call->callee);
+}
+
+void add_callees(const ir::Block& block, std::vector<ir::FunctionPtr>& out) {
+  for (const auto& s : block) {
+    add_callees(s->value, out);
+    for (const auto& v : s->values) add_callees(v, out);
+    for (const auto& c : s->carries) add_callees(c.init, out);
+    add_callees(s->body, out);
+    add_callees(s->else_body, out);
+  }
+}
+
+}  // namespace
+
 ir::FunctionPtr ProgramBuilder::declared_function(const std::shared_ptr<FunctionSource>& source,
                                                   const Span& call) {
   const auto it = declared_.find(source.get());
@@ -122,7 +142,23 @@ ir::FunctionPtr ProgramBuilder::adopt(const std::shared_ptr<FunctionSource>& sou
     }
   }
   declared_[source.get()] = f;
-  if (!module->find(f->name)) module->functions.push_back(f);
+  // What it calls comes with it.
+  std::vector<ir::FunctionPtr> brought{f};
+  for (size_t i = 0; i < brought.size(); ++i) {
+    const ir::FunctionPtr one = brought[i];
+    const ir::FunctionPtr known = module->find(one->name);
+    if (known && known != one) {
+      reject(ErrorClass::kParserSyntaxError, call, "Conflicting external functions named '" + one->name + "'",
+             "'" + f->name + "' calls a function of that name: rename one of them");
+    }
+    if (known) continue;
+    module->functions.insert(module->functions.end() - static_cast<long>(i ? 1 : 0), one);
+    std::vector<ir::FunctionPtr> callees;
+    add_callees(one->body, callees);
+    for (const auto& c : callees) {
+      if (std::find(brought.begin(), brought.end(), c) == brought.end()) brought.push_back(c);
+    }
+  }
   FunctionFacts facts;
   facts.source = source;
   facts.annotated.assign(f->params.size(), true);

@@ -84,6 +84,7 @@ void FunctionBuilder::mark_written(const TypePtr& t, const Span& span, const std
     if (s->param < 0) continue;
     const auto p = static_cast<size_t>(s->param);
     facts.written[p] = true;
+    if (!promoted_by_callee_) param_written_directly_[p] = true;
     if (!param_written_[p].known()) param_written_[p] = span.known() ? span : fn->span;
   }
 }
@@ -181,7 +182,12 @@ void FunctionBuilder::note_call(const ExprPtr& call, const ir::Function& callee)
     const bool window = a->type->is_window();
     const bool reads = window || f.read.size() <= i ? d != ir::ParamDirection::kOut : f.read[i];
     if (reads && d != ir::ParamDirection::kOut) mark_read(a->type, a->span);
-    if (d != ir::ParamDirection::kIn) mark_written(a->type, call->span, callee.name);
+    if (d == ir::ParamDirection::kIn) continue;
+    // A parameter that only a callee's own promotion makes an output is reported there, not once per caller.
+    const bool declared = i < callee.directions.size() && callee.directions[i] != ir::ParamDirection::kIn;
+    promoted_by_callee_ = !declared && !window;
+    mark_written(a->type, call->span, callee.name);
+    promoted_by_callee_ = false;
   }
 }
 

@@ -455,6 +455,15 @@ FunctionEmitter::Regs FunctionEmitter::call(const Expr& e, const Regs* want) {
     if (!c.local && p >= 0 && static_cast<size_t>(p) < c.args.size()) {
       moves.emplace_back(wanted, c.args[static_cast<size_t>(p)]);
       c.results.push_back({});
+    } else if (caller_host && !c.local && !callee.is_sub_worker && t.is_array_like()) {
+      if (want) {
+        fail(ErrorClass::kValueError,
+             "result " + std::to_string(k) + " of '" + callee.name +
+                 "' is not one of its parameters: a dispatch hands back " +
+                 "nothing that the device made or reshaped",
+             e.span, "write it to a pl.Out parameter of '" + callee.name + "' and use that argument");
+      }
+      c.results.push_back({});
     } else {
       c.results.push_back(wanted);
     }

@@ -223,6 +223,11 @@ int entry_index(const PyCompiled& c, const std::optional<std::string>& entry) {
     for (const int i : c.code->entries) {
       names += (names.empty() ? "" : ", ") + c.code->functions[static_cast<size_t>(i)].name;
     }
+    const Span first = c.code->functions.empty() ? Span() : c.code->functions.front().span;
+    if (names.empty()) {
+      fail(ErrorClass::kTypeError, "program '" + c.code->name + "' has no entry", first,
+           "give it one function with type=pl.FunctionType.Orchestration");
+    }
     fail(ErrorClass::kTypeError,
          "program '" + c.code->name + "' has several entries; select one explicitly: " + names);
   }

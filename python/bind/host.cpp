@@ -304,6 +304,9 @@ nb::object PyHost::find(const std::string& name) {
     if (guards) guards->add_dict(*dict, key, value);
     return nb::borrow(value);
   }
+  // Names of the language in the text of an annotation object, whatever the function's file calls it.
+  if (name == "__pypto_pl__") return nb::module_::import_("pypto.language");
+  if (name == "__pypto_pld__") return nb::module_::import_("pypto.language.distributed");
   if (guards && globals_.is_valid()) guards->add_dict(globals_, key, nullptr);
   if (allowed_builtin(name)) return nb::module_::import_("builtins").attr(name.c_str());
   return nb::object();

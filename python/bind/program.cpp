@@ -143,7 +143,7 @@ nb::list diagnostics_of(const std::vector<Diagnostic>& list) {
 }
 
 void bind_function(nb::module_& m) {
-  nb::class_<PyFunction>(m, "Function", nb::dynamic_attr(), "A function of a program; read-only.")
+  nb::class_<PyFunction>(m, "Function", "A function of a program; read-only.")
       .def_prop_ro("name", [](const PyFunction& f) { return f.function->name; })
       .def_prop_ro(
           "func_type",
@@ -223,8 +223,7 @@ void bind_function(nb::module_& m) {
 }
 
 void bind_program(nb::module_& m) {
-  nb::class_<PyProgram>(m, "Program", nb::dynamic_attr(), nb::is_weak_referenceable(),
-                        "A program; read-only.")
+  nb::class_<PyProgram>(m, "Program", nb::is_weak_referenceable(), "A program; read-only.")
       .def_prop_ro("name", [](const PyProgram& p) { return p.module->name; })
       .def_prop_ro("arch", [](const PyProgram& p) { return arch_text(p.module->arch); })
       .def_prop_ro("lowered", [](const PyProgram& p) { return p.module->lowered; })

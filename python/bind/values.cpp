@@ -319,7 +319,7 @@ void register_values(nb::module_& m) {
   m.def("op_table", &op_table, "Rows (namespace, name, signature, doc, row name), one per spelling.");
   m.def("nearest", &nearest, nb::arg("name"), nb::arg("candidates"));
 
-  auto symbol = nb::class_<PySymbol>(m, "DynVar", nb::dynamic_attr(), "A dynamic dimension (01 L-29).");
+  auto symbol = nb::class_<PySymbol>(m, "DynVar", "A dynamic dimension (01 L-29).");
   symbol
       .def(
           "__init__",

@@ -22,10 +22,22 @@ def _text(value):
     return repr(value)
 
 
+# Symbols in the text of an annotation: bare names, neither attributes nor keywords nor calls.
+_SYMBOL = r"(?<![\w.\"'])(?!True\b|False\b|None\b|pl\b|pld\b)([A-Za-z_]\w*)(?![\w.(=\"'])"
+
+
 class _Annotation:
     """An annotation as written."""
 
     __slots__ = ()
+
+    @property
+    def __pypto_annotation__(self):
+        """Text that means this annotation in any scope; for names bound to one (``Vec = pl.Tensor[[64], pl.FP32]``)."""
+        import re
+
+        text = re.sub(_SYMBOL, r'pl.dynamic("\1")', repr(self))
+        return re.sub(r"(?<![\w.])(pld?)\.", r"__pypto_\1__.", text)
 
     def __or__(self, other):
         return self

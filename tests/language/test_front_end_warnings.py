@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Warnings of reading a program, and the outputs that a program forgets to write."""
+
+import warnings
+
+import numpy as np
+import pypto.language as pl
+import pytest
+from pypto.runtime import RunConfig
+from rejections import define, kernel, orchestration
+
+CONFIG = RunConfig(platform="a2a3sim")
+
+
+def only(record, text):
+    found = [w for w in record if text in str(w.message)]
+    assert len(found) == 1, [str(w.message) for w in record]
+    return found[0]
+
+
+def test_written_input_is_promoted(tmp_path):  # L-48
+    with pytest.warns(UserWarning, match="'x'.*InOut") as record:
+        kernel(tmp_path, "x = pl.store(pl.exp(pl.load(x, [0, 0], [64, 64])), [0, 0], x)")
+    assert "case_" in only(record, "'x'").filename
+
+
+def test_out_that_is_read_first(tmp_path):  # L-48
+    with pytest.warns(UserWarning, match="'o'.*InOut"):
+        kernel(tmp_path, "t = pl.load(o, [0, 0], [64, 64])\no = pl.store(pl.exp(t), [0, 0], o)")
+
+
+def test_stale_carry(tmp_path):  # L-97
+    body = """
+t = pl.load(x, [0, 0], [64, 64])
+for i, (a,) in pl.range(4, init_values=(t,)):
+    b = pl.exp(a)
+    r = pl.yield_(b)
+u = pl.add(t, 1.0)
+"""
+    with pytest.warns(UserWarning, match="'t'.*'r'"):
+        kernel(tmp_path, body)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kernel(tmp_path, body.replace("pl.add(t, 1.0)", "pl.add(r, 1.0)"))
+
+
+def test_promoted_tile_subscript(tmp_path):  # L-88
+    with pytest.warns(UserWarning, match="2-D"):
+        kernel(tmp_path, "t = pl.load(x, [0, 0], [64, 64])\nu = t[3, :]")
+
+
+def test_an_extent_that_differs(tmp_path):  # L-47
+    with pytest.warns(UserWarning, match=r"\[64, 64\].*\[32, 64\]"):
+        orchestration(tmp_path, "y = self.k(x[0:32, :], o)")
+
+
+def test_directions_in_inline_helpers(tmp_path):  # L-59
+    text = """
+@pl.jit.inline
+def h(o: {}):
+    o = pl.store(pl.tile.full([4, 8], dtype=pl.FP32, value=1.0), [0, 0], o)
+    return o
+
+@pl.jit
+def k(o: pl.Out[pl.Tensor[[4, 8], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        o = h(o)
+    return o
+"""
+    scope = define(tmp_path, text.format("pl.Out[pl.Tensor[[4, 8], pl.FP32]]"))
+    with pytest.warns(DeprecationWarning, match="Direction annotations are deprecated"):
+        scope["k"].compile(np.zeros((4, 8), np.float32), config=CONFIG)
+
+
+@pl.jit
+def mismatch(x: pl.Tensor[[4, 8], pl.FP32], o: pl.Out[pl.Tensor[[4, 8], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        o[:] = pl.add(x, 1.0)
+    return o
+
+
+def test_the_argument_governs():  # L-68
+    x, o = np.ones((6, 8), np.float32), np.zeros((6, 8), np.float32)
+    with pytest.warns(UserWarning, match=r"'x'.*\[4, 8\].*\[\[6, 8\]"):
+        mismatch(x, o, config=CONFIG)
+    np.testing.assert_array_equal(o, x + 1)
+    with pytest.raises(TypeError, match="'x'.*rank 2.*rank 1"):
+        mismatch(np.ones(4, np.float32), o, config=CONFIG)
+
+
+def test_dropped_output(tmp_path):  # L-54
+    text = """
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def k(self, x: pl.Tensor[[64, 64], pl.FP32], o: pl.Out[pl.Tensor[[64, 64], pl.FP32]]):
+        o = pl.store(pl.exp(pl.load(x, [0, 0], [64, 64])), [0, 0], o)
+        o = pl.add(x, 1.0)
+        return o
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, x: pl.Tensor[[64, 64], pl.FP32], o: pl.Out[pl.Tensor[[64, 64], pl.FP32]]):
+        y = self.k(x, o)
+        return o
+"""
+    with pytest.warns(UserWarning, match="OutParamWriteDropped.*'o'.*'k'"):
+        define(tmp_path, text)
+
+
+@pl.jit
+def rebound(x: pl.Tensor, r: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        r = pl.mul(x, 2.0)
+        r = pl.add(x, 1.0)
+    return r
+
+
+def test_output_written_on_no_path():  # L-54, 04 CMP-11
+    from pypto.backend.pto_backend import PartialCodegenError
+
+    x, r = np.ones((4, 8), np.float32), np.zeros((4, 8), np.float32)
+    with pytest.raises(PartialCodegenError, match="'r'"):
+        rebound.compile(x, r, config=CONFIG)
+
+
+@pl.jit
+def forgotten(x: pl.Tensor, r: pl.Out[pl.Tensor], s: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        s[:] = pl.add(x, 1.0)
+    return r, s
+
+
+def test_output_never_mentioned():  # L-54
+    x = np.ones((4, 8), np.float32)
+    r, s = np.full_like(x, 7), np.zeros_like(x)
+    with pytest.warns(UserWarning, match="'r'"):
+        forgotten(x, r, s, config=CONFIG)
+    np.testing.assert_array_equal(r, np.full_like(x, 7))
+    np.testing.assert_array_equal(s, x + 1)
+
+
+def test_several_errors_are_reported_together(tmp_path):  # L-180
+    text = """
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def a(self, x: pl.Tensor[[64, 64], pl.FP32]):
+        t = pl.load(qq, [0, 0], [64, 64])
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def b(self, x: pl.Tensor[[64, 64], pl.FP32]):
+        t = pl.load(x, [0, 0], [64, 64], foo=1)
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, x: pl.Tensor[[64, 64], pl.FP32]):
+        self.a(x)
+        self.b(x)
+"""
+    with pytest.raises(Exception, match="Undefined variable 'qq'") as info:
+        define(tmp_path, text)
+    assert str(info.value).count("another error") == 1
+    assert "foo" in str(info.value)
