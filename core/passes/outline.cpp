@@ -376,7 +376,9 @@ void drop_unused_vars(Function& f) {
 void outline(ir::Module& module) {
   FunctionNames names(module);
   std::unordered_set<const Function*> called;
+  bool has_orchestration = false;
   for (const auto& f : module.functions) {
+    has_orchestration = has_orchestration || f->type == FunctionType::kOrchestration;
     walk_exprs(f->body, [&](const ir::ExprPtr& e) {
       if (e->kind == ExprKind::kCall && e->call) called.insert(e->call->callee.get());
     });
@@ -412,8 +414,9 @@ void outline(ir::Module& module) {
     } else {
       result.push_back(f);
     }
-    // An entry that says nothing of its type builds tasks.
-    if (f->type == FunctionType::kOpaque && !f->is_host() && !called.count(f.get()))
+    // An entry that says nothing of its type builds tasks (01 L-44); beside an Orchestration function it is a
+    // fragment, whose body its callers have taken over (04 PRG-2).
+    if (f->type == FunctionType::kOpaque && !f->is_host() && !has_orchestration && !called.count(f.get()))
       f->type = FunctionType::kOrchestration;
   }
   module.functions = std::move(result);

@@ -7,6 +7,7 @@
 
 #include "core/ir/clone.h"
 #include "core/passes/core_kinds.h"
+#include "core/passes/lane_rules.h"
 #include "core/passes/passes.h"
 #include "core/passes/walk.h"
 
@@ -366,6 +367,7 @@ void place(ir::Module& module) {
     SpaceAssigner(*f).run();
     check_layouts(*f);
     MixedStores check(*f);
+    check_lane_rules(*f);
     set_core_kind(*f);
   }
   // A group runs what its members run.
