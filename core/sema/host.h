@@ -124,6 +124,15 @@ struct FunctionSource {
   void ensure_loaded() {
     if (!def && load) load(*this);
   }
+  /// Where a parameter is declared, or the function if it has none of that name.
+  Span place_of(const std::string& parameter) {
+    ensure_loaded();
+    if (!def) return {};
+    for (const auto& p : def->params) {
+      if (p.name == parameter) return p.span;
+    }
+    return def->span;
+  }
 };
 
 }  // namespace pypto::sema

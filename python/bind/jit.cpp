@@ -33,7 +33,7 @@ struct Runtime {};  // class of pl.RUNTIME
 
 struct PySignature {
   std::string function;
-  std::string location;  ///< file:line of the function
+  std::weak_ptr<sema::FunctionSource> source;  ///< says where a parameter is declared
   std::vector<JitParam> params;
 };
 
@@ -101,7 +101,9 @@ class Reader {
     try {
       read_one(i, value, key, spec);
     } catch (Failure& f) {
-      if (!s_.location.empty()) f.diagnostic().message += " (declared at " + s_.location + ")";
+      if (const auto source = s_.source.lock()) {
+        f.diagnostic().message += " (declared at " + source->place_of(s_.params[i].name).text() + ")";
+      }
       throw;
     }
   }
@@ -311,10 +313,10 @@ void register_jit(nb::module_& m) {
   nb::class_<PySignature>(m, "Signature", "Parameters of a JIT function as argument reading needs them.")
       .def(
           "__init__",
-          [](PySignature* self, const std::string& function, nb::list params, const std::string& location) {
+          [](PySignature* self, const std::string& function, nb::list params, PyFunctionSource& source) {
             new (self) PySignature();
             self->function = function;
-            self->location = location;
+            self->source = source.source;
             for (nb::handle p : params) {
               // (name, kind, dtype or None, shape or None)
               JitParam out;
@@ -332,7 +334,7 @@ void register_jit(nb::module_& m) {
               self->params.push_back(std::move(out));
             }
           },
-          nb::arg("function"), nb::arg("params"), nb::arg("location") = "")
+          nb::arg("function"), nb::arg("params"), nb::arg("source"))
       .def(
           "key",
           [](const PySignature& s, nb::object args) {

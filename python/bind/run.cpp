@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "python/bind/args.h"
+#include "python/bind/gil.h"
 #include "python/bind/host.h"
 
 namespace pypto::bind {
@@ -195,7 +196,7 @@ class Callbacks {
       : compiled_(c), bound_(std::move(bound)), interrupt_(interrupt) {}
 
   void call(const std::string& name, std::vector<machine::CallbackArg>& args) {
-    nb::gil_scoped_acquire gil;
+    HeldGil gil;
     nb::object function;
     try {
       if (!bound_.is_none() && nb::cast<bool>(bound_.attr("__contains__")(name))) {
@@ -204,7 +205,7 @@ class Callbacks {
         for (const auto& a : args) {
           if (a.is_tensor) tensors.append(callback_value(a));
         }
-        function(tensors);
+        call_python(function, nb::make_tuple(tensors));
         return;
       }
       const auto it = compiled_.callables.find(name);
@@ -216,7 +217,7 @@ class Callbacks {
       function = it->second;
       nb::list values;
       for (const auto& a : args) values.append(callback_value(a));
-      function(*nb::tuple(values));
+      call_python(function, nb::tuple(values));
     } catch (nb::python_error& e) {
       if (e.matches(PyExc_Exception)) callback_failed(name, e, function.is_valid() ? function : nb::none());
       interrupt_.emplace(std::move(e));
@@ -265,7 +266,7 @@ nb::object run(const PyCompiled& c, nb::object args, std::optional<std::string> 
     const auto now = std::chrono::steady_clock::now();
     if (now - last < std::chrono::milliseconds(50)) return false;
     last = now;
-    nb::gil_scoped_acquire gil;
+    HeldGil gil;
     if (PyErr_CheckSignals() != 0) {
       interrupt.emplace();  // takes the pending error
       return true;
@@ -274,7 +275,7 @@ nb::object run(const PyCompiled& c, nb::object args, std::optional<std::string> 
     // bytecode.
     try {
       if (!probe.is_valid()) probe = nb::module_::import_("builtins").attr("eval")("lambda: None");
-      probe();
+      call_python(probe, nb::tuple());
     } catch (nb::python_error& e) {
       interrupt.emplace(std::move(e));
       return true;
@@ -287,7 +288,7 @@ nb::object run(const PyCompiled& c, nb::object args, std::optional<std::string> 
   auto report = std::make_shared<RunReport>();
   std::optional<Failure> failure;
   {
-    nb::gil_scoped_release release;
+    ReleasedGil release;
     try {
       guarded([&] {
         machine::run(*c.code, index, bound.args, run_options, callback, world ? world->world.get() : nullptr,

@@ -217,6 +217,12 @@ void register_source(nb::module_& m) {
                      f.source->ensure_loaded();
                      return f.source->def->span.text();
                    })
+      .def(
+          "place_of",
+          [](PyFunctionSource& f, const std::string& parameter) {
+            return f.source->place_of(parameter).text();
+          },
+          nb::arg("parameter"), "Where a parameter is declared, or the function if it has none of that name.")
       .def_prop_ro("span",
                    [](PyFunctionSource& f) {
                      f.source->ensure_loaded();

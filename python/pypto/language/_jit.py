@@ -148,17 +148,15 @@ class JITFunction:
             param.default = value
         for name, value in (function.__kwdefaults__ or {}).items():
             params[names.index(name)].default = value
-        self._signature = _core.Signature(self.__name__, [(p.name, p.kind, p.dtype, p.shape) for p in params])
+        facts = [(p.name, p.kind, p.dtype, p.shape) for p in params]
+        self._signature = _core.Signature(self.__name__, facts, self._source)
         self._params = params
         return params
 
-    def _place_text(self):
-        """File and line of the function."""
-        code = self._func.__code__
-        return f"{code.co_filename}:{code.co_firstlineno}"
-
-    def _fail(self, text):
-        raise TypeError(f"@pl.jit function '{self.__name__}': {text} (declared at {self._place_text()})")
+    def _fail(self, text, parameter=""):
+        """Raise `TypeError` with the place of a parameter, or of the function."""
+        place = self._source.place_of(parameter)
+        raise TypeError(f"@pl.jit function '{self.__name__}': {text} (declared at {place})")
 
     def _binding_error(self, args, kwargs):
         """Raise with Python's own text for arguments that do not bind."""
@@ -205,7 +203,8 @@ class JITFunction:
                 name = params[i].name
                 self._fail(
                     f"'{name}' received pl.RUNTIME, which is a compile-time marker and no value; "
-                    f"use it as {self.__name__}.compile({name}=pl.RUNTIME)"
+                    f"use it as {self.__name__}.compile({name}=pl.RUNTIME)",
+                    name,
                 )
         if missing:
             outputs = [i for i, p in enumerate(params) if p.direction == "Out"]
@@ -227,13 +226,15 @@ class JITFunction:
                 if value is not _MISSING:
                     self._fail(
                         f"Parameter '{param.name}' is a tensor; got {_core.type_text(value)}. Pass a torch.Tensor "
-                        "(host), a NumPy array or a DeviceTensor, or leave it out to compile from the signature"
+                        "(host), a NumPy array or a DeviceTensor, or leave it out to compile from the signature",
+                        param.name,
                     )
                 if param.bare:
                     self._fail(
                         f"cannot specialize from the signature because parameter '{param.name}' has a "
                         f"bare 'pl.Tensor' "
-                        "annotation with no shape; write pl.Tensor[[...], dtype] or pass arrays"
+                        "annotation with no shape; write pl.Tensor[[...], dtype] or pass arrays",
+                        param.name,
                     )
                 values[i] = _SIGNATURE
             elif param.kind == "scalar":
@@ -243,16 +244,18 @@ class JITFunction:
                     self._fail(
                         f"scalar parameter '{param.name}' has no value; give "
                         f"one, {self.__name__}.compile({param.name}=1), "
-                        f"or leave it to run time, {self.__name__}.compile({param.name}=pl.RUNTIME)"
+                        f"or leave it to run time, {self.__name__}.compile({param.name}=pl.RUNTIME)",
+                        param.name,
                     )
                 if value is not RUNTIME and _core.read_number(value) is None:
                     self._fail(
                         f"scalar parameter '{param.name}' must be an int/float/bool value or pl.RUNTIME, "
-                        f"got {_core.type_text(value)}"
+                        f"got {_core.type_text(value)}",
+                        param.name,
                     )
             elif value is _MISSING and param.annotation is _MISSING:
                 self._fail(f"cannot infer parameter '{param.name}' from the signature: it has no annotation; "
-                           "annotate it or pass arrays")  # fmt: skip
+                           "annotate it or pass arrays", param.name)  # fmt: skip
             elif value is _MISSING:
                 values[i] = _SIGNATURE
         return values
@@ -265,7 +268,7 @@ class JITFunction:
                 f"'{self.__name__}' is a @pl.jit.{self._kind} function and not an entry: it cannot be called, "
                 f"compiled or "
                 f"lowered from Python. Call it from a @pl.jit or @pl.jit.host function (declared "
-                f"at {self._place_text()})"
+                f"at {self._source.place_of('')})"
             )
 
     @staticmethod

@@ -14,6 +14,7 @@ from typing import Any
 from pypto.runtime import _report
 
 IN_FLIGHT = 2
+GRACE = 0.5  # seconds that an interrupted dispatch gets to end before the caller goes on without it
 
 
 class DistributedRunHandle:
@@ -37,6 +38,7 @@ class DistributedRunHandle:
         self._keep: Any = None
         self._lock = threading.Lock()
         self._running_on: int | None = None  # identifier of the thread while the dispatch runs
+        self._left = False  # interrupted, but its callback would not end: nobody waits for it at the close
 
     @property
     def done(self) -> bool:
@@ -90,8 +92,10 @@ class DistributedRunHandle:
                     _raise_in(self._running_on, KeyboardInterrupt)
             if self._stop is not None:
                 self._stop()
-                self._event.wait(1.0)
                 self._asked = True
+                # A callback in a call that Python cannot interrupt (time.sleep) goes on alone.
+                self._left = True
+                self._left = not self._event.wait(GRACE)
                 if isinstance(self._error, Exception):
                     print(f"{type(self._error).__name__}: {self._error}", file=sys.stderr)
             raise
@@ -201,16 +205,26 @@ class DispatchQueue:
             handle._wait()
 
     def stop(self) -> BaseException | None:
-        """Wait for everything, end the thread; return the first error that nobody asked about."""
-        self.drain()
+        """Wait for everything, end the thread; return the first error that nobody asked about.
+
+        What an interrupt could not end is not waited for: see `left`.
+        """
+        for handle in list(self._pending):
+            if not handle._left:
+                handle._wait()
         if self._thread is not None:
             self._queue.put(None)
-            self._thread.join()
+            if not self.left():
+                self._thread.join()
             self._thread = None
         for handle in self._unasked:
             if handle._error is not None and not handle._asked:
                 return handle._error
         return None
+
+    def left(self) -> bool:
+        """Whether the callback of an interrupted dispatch still runs, with the memory that it was given."""
+        return any(handle._left and not handle.done for handle in self._pending)
 
     def abandon(self) -> None:
         """Let the thread end after what is queued, without waiting."""

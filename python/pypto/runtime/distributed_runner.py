@@ -406,10 +406,11 @@ class DistributedWorker(Worker):
             with self._memory_lock:
                 for tensor in self._owned_tensors.values():
                     tensor.buffer.live = False
-            self._free_owned_tensors()
-            for memory in self._memories:
-                memory.clear()
-            self._w.clear()
+            if not self._queue.left():  # else a callback still has views of them; they go when it ends
+                self._free_owned_tensors()
+                for memory in self._memories:
+                    memory.clear()
+                self._w.clear()
             self._inherited = []
             self._registrations.clear()
             self._closed = True
