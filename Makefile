@@ -40,6 +40,7 @@ setup-build:
 
 build: setup-build
 	$(call build_in,$(PRESET),$(BUILD_DIR))
+	@python -m compileall -q python/pypto # as pip does: no process compiles the package again
 
 demo: build
 	@tools/demo.sh

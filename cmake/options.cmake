@@ -48,6 +48,8 @@ if(PYPTO_HAVE_LLD)
   add_link_options(-fuse-ld=lld)
 endif()
 
+add_link_options(LINKER:--as-needed)
+
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(hwy REQUIRED)

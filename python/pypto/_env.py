@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import warnings
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+    from pypto._records import dataclass
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,8 @@ def warn_unknown() -> None:
     for name in sorted(os.environ):
         if name.startswith("PYPTO_") and name not in known and name not in _warned:
             _warned.add(name)
+            import difflib
+
             near = difflib.get_close_matches(name, known, n=1)
             hint = f" Did you mean {near[0]}?" if near else " `pypto env` lists the known ones."
             warnings.warn(

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
+from _thread import _local
 from enum import IntEnum
 
 from pypto import _env
@@ -23,7 +23,7 @@ class LogLevel(IntEnum):
     NONE = 6
 
 
-class _State(threading.local):
+class _State(_local):
     level: LogLevel | None = None
 
 
@@ -78,6 +78,8 @@ def write(level: LogLevel, message: str) -> None:
     if level >= get_log_level() and level is not LogLevel.NONE:
         stamp = time.strftime("%H:%M:%S")
         text = str(message).replace("\n", "\\n")
+        import threading
+
         print(f"[{level.name}] {stamp} {threading.current_thread().name}: {text}", file=sys.stderr)
 
 

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pypto import _env
@@ -28,6 +26,8 @@ def check_platform(platform: object) -> str:
         f"Invalid platform {platform!r}. Expected 'a2a3sim', 'a2a3', 'a5sim', or 'a5'."
         " Also 'mpi' and 'mpi:a5' (ranks spread over MPI processes)."
     )
+    import difflib
+
     near = difflib.get_close_matches(str(platform).lower(), PLATFORMS, n=1)
     if near:
         message += f" Did you mean {near[0]!r}?"
@@ -136,6 +136,8 @@ def _unavailable(cls: type[Exception], message: str, missing: list[str]) -> Exce
 
 def _missing_for_hardware(platform: str) -> list[tuple[str, str]]:
     """Return every missing thing of a device run as (name, where it was looked for)."""
+    from pathlib import Path
+
     home = os.environ.get("ASCEND_HOME_PATH") or os.environ.get("ASCEND_TOOLKIT_HOME") or "/usr/local/Ascend"
     isa = os.environ.get("PYPTO_PTO_ISA_ROOT", "")
     missing = []

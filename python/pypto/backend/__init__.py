@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import importlib
-import threading
+from _thread import allocate_lock
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +49,7 @@ class BackendType(Enum):
     Ascend950 = 1
 
 
-_lock = threading.Lock()
+_lock = allocate_lock()
 _default: BackendType | None = None
 
 

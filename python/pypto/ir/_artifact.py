@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import threading
 import time
 import zlib
+from _thread import allocate_lock, get_ident
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pypto import _core, _env
+from pypto._lazy import LazyModule
 from pypto._log import log_info
 from pypto._platform import backend_of, check_platform, default_platform, is_hardware
 from pypto.ir import _texts
@@ -22,19 +21,25 @@ from pypto.ir._options import CompileOptions
 from pypto.ir.distributed_config import DistributedConfig
 from pypto.passes._context import runtime_kind_from_name
 
+if TYPE_CHECKING:
+    import json
+    from pathlib import Path
+else:
+    json = LazyModule("json")
+
 PROGRAM = "program.bin"
 SINGLE_META = "compiled_meta.json"
 DIST_META = "distributed_meta.json"
 MANIFEST = "report/generated.json"
 _SCHEMA = {SINGLE_META: 1, DIST_META: 2}
 
-_lock = threading.Lock()
+_lock = allocate_lock()
 _busy: set[str] = set()
 
 
 def _after_fork() -> None:
     global _lock
-    _lock = threading.Lock()
+    _lock = allocate_lock()
     _busy.clear()
 
 
@@ -44,23 +49,23 @@ os.register_at_fork(after_in_child=_after_fork)
 # ------------------------------------------------------------------------------------------------- directories
 
 
-def _fresh(name: str) -> Path:
+def _fresh(name: str) -> str:
     """Make and return a new directory for program `name` below the build directory."""
-    base = Path(_env.get("PYPTO_PROG_BUILD_DIR", "build_output"))
+    base = _env.get("PYPTO_PROG_BUILD_DIR", "build_output")
     stem = f"{name}_{time.strftime('%Y%m%d_%H%M%S')}"
-    base.mkdir(parents=True, exist_ok=True)
+    os.makedirs(base, exist_ok=True)
     for number in range(1, 100000):
-        folder = base / (stem if number == 1 else f"{stem}_{number}")
+        folder = os.path.join(base, stem if number == 1 else f"{stem}_{number}")
         try:
-            folder.mkdir()
-            return folder.absolute()
+            os.mkdir(folder)
+            return os.path.join(os.getcwd(), folder)
         except FileExistsError:
             continue
     raise OSError(f"no free directory name for {stem} in {base}")
 
 
 @contextlib.contextmanager
-def directory(output_dir: str | None, name: str) -> Iterator[Path]:
+def directory(output_dir: str | None, name: str) -> Iterator[str]:
     """Hold the artifact directory of one compile: the one asked for, or a new one.
 
     Raises
@@ -71,8 +76,8 @@ def directory(output_dir: str | None, name: str) -> Iterator[Path]:
     if output_dir is None:
         folder, fresh = _fresh(name), True
     else:
-        folder, fresh = Path(output_dir).absolute(), not Path(output_dir).exists()
-        folder.mkdir(parents=True, exist_ok=True)
+        folder, fresh = os.path.join(os.getcwd(), output_dir), not os.path.exists(output_dir)
+        os.makedirs(folder, exist_ok=True)
     key = os.path.realpath(folder)
     with _lock:
         if key in _busy:
@@ -83,25 +88,32 @@ def directory(output_dir: str | None, name: str) -> Iterator[Path]:
     except BaseException:
         if fresh:
             with contextlib.suppress(OSError):
-                folder.rmdir()  # only if nothing was written
+                os.rmdir(folder)  # only if nothing was written
         raise
     finally:
         with _lock:
             _busy.discard(key)
 
 
-def write_atomic(path: Path, text: str) -> None:
+def _write_text(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def write_atomic(path: str, text: str) -> None:
     """Write a file so that a reader sees the old or the new content, never a part."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
-    temporary.write_text(text, encoding="utf-8")
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name}.{os.getpid()}.{get_ident()}.tmp")
+    _write_text(temporary, text)
     os.replace(temporary, path)
 
 
-def _put(folder: Path, relative: str, text: str, manifest: dict[str, list[int]] | None) -> None:
-    path = folder / relative
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _put(folder: str, relative: str, text: str, manifest: dict[str, list[int]] | None) -> None:
+    path = os.path.join(folder, relative)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
     data = text.encode()
-    path.write_bytes(data)
+    with open(path, "wb") as file:
+        file.write(data)
     if manifest is not None:
         manifest[relative] = [len(data), zlib.crc32(data)]
 
@@ -109,7 +121,7 @@ def _put(folder: Path, relative: str, text: str, manifest: dict[str, list[int]] 
 # ----------------------------------------------------------------------------------------------------- writing
 
 
-def write(folder: Path, compiled: Any, extras: Any = None) -> None:
+def write(folder: str, compiled: Any, extras: Any = None) -> None:
     """Write everything that belongs to `compiled` into `folder`."""
     native = compiled._native
     if compiled._options.dump_ptoas_passes:
@@ -124,25 +136,25 @@ def write(folder: Path, compiled: Any, extras: Any = None) -> None:
             _write_entry(folder, f"next_levels/{entry}/", compiled, entry, kernels, manifest)
     else:
         _write_entry(folder, "", compiled, native.entry, kernels, manifest)
-    (folder / PROGRAM).write_bytes(native.save())
+    with open(os.path.join(folder, PROGRAM), "wb") as file:
+        file.write(native.save())
     if extras is not None and extras.stages:
-        dumps = folder / "passes_dump"
-        dumps.mkdir(exist_ok=True)
-        for old in dumps.glob("[0-9][0-9]_*"):
-            old.unlink()
+        dumps = os.path.join(folder, "passes_dump")
+        os.makedirs(dumps, exist_ok=True)
+        for old in os.listdir(dumps):
+            if old[:2].isdigit() and old[2:3] == "_":
+                os.unlink(os.path.join(dumps, old))
         for number, (label, text) in enumerate(extras.stages):
-            (dumps / f"{number:02d}_{label}.py").write_text(
-                text if text.endswith("\n") else text + "\n", encoding="utf-8"
-            )
+            _write_text(os.path.join(dumps, f"{number:02d}_{label}.py"), text if text.endswith("\n") else text + "\n")
     _write_report(folder, native, extras)
     if _env.flag("PYPTO_EMIT_DEBUG_RUNNER", True) and not native.entries:
         _put(folder, "debug/run.py", _texts.debug_runner(compiled), None)
-    write_atomic(folder / MANIFEST, json.dumps(manifest, indent=1, sort_keys=True))
+    write_atomic(os.path.join(folder, MANIFEST), json.dumps(manifest, indent=1, sort_keys=True))
     meta = DIST_META if native.distributed else SINGLE_META
-    write_atomic(folder / meta, json.dumps(_metadata(compiled, _SCHEMA[meta]), indent=2) + "\n")
+    write_atomic(os.path.join(folder, meta), json.dumps(_metadata(compiled, _SCHEMA[meta]), indent=2) + "\n")
 
 
-def _remove_foreign(folder: Path, native: Any) -> None:
+def _remove_foreign(folder: str, native: Any) -> None:
     """Remove markers of another kind of build, so that `from_dir` cannot mistake the directory."""
     stale = [SINGLE_META if native.distributed else DIST_META]
     if not native.distributed:
@@ -151,19 +163,20 @@ def _remove_foreign(folder: Path, native: Any) -> None:
         stale.append("kernel_config.py")
     for name in stale:
         with contextlib.suppress(FileNotFoundError):
-            (folder / name).unlink()
+            os.unlink(os.path.join(folder, name))
     # Texts of an earlier build; files that somebody else put there stay.
     try:
-        earlier = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        with open(os.path.join(folder, MANIFEST), encoding="utf-8") as file:
+            earlier = json.load(file)
     except (OSError, ValueError):
         earlier = {}
     for name in earlier:
         with contextlib.suppress(OSError):
-            (folder / name).unlink()
+            os.unlink(os.path.join(folder, name))
 
 
 def _write_entry(
-    folder: Path, below: str, compiled: Any, entry: str, kernels: dict[str, Any], manifest: dict[str, list[int]]
+    folder: str, below: str, compiled: Any, entry: str, kernels: dict[str, Any], manifest: dict[str, list[int]]
 ) -> None:
     """Write the directory of one device entry: orchestration, kernels, `kernel_config.py`."""
     native, options = compiled._native, compiled._options
@@ -190,26 +203,27 @@ def _write_entry(
     )
 
 
-def _write_distributed(folder: Path, compiled: Any, kernels: dict[str, Any], manifest: dict[str, list[int]]) -> None:
+def _write_distributed(folder: str, compiled: Any, kernels: dict[str, Any], manifest: dict[str, list[int]]) -> None:
     native = compiled._native
     host = native.program.get_function(native.entry)
     _put(folder, "orchestration/host_orch.py", _texts.host_orchestration(native, host), manifest)
     for entry in _texts.device_entries(native):
         _write_entry(folder, f"next_levels/{entry}/", compiled, entry, kernels, manifest)
     required = sorted(name for name, needs in native.sub_workers.items() if needs)
-    (folder / "sub_workers").mkdir(exist_ok=True)
+    os.makedirs(os.path.join(folder, "sub_workers"), exist_ok=True)
     for name, needs in native.sub_workers.items():
         if not needs:
             _put(folder, f"sub_workers/{name}.py", _texts.sub_worker(compiled, name), manifest)
-    write_atomic(folder / "sub_workers" / "__required__.json", json.dumps(required))
+    write_atomic(os.path.join(folder, "sub_workers", "__required__.json"), json.dumps(required))
     write_atomic(
-        folder / "comm_domains.json", json.dumps(comm_domains(host, compiled._options.world_size), indent=2) + "\n"
+        os.path.join(folder, "comm_domains.json"),
+        json.dumps(comm_domains(host, compiled._options.world_size), indent=2) + "\n",
     )
 
 
-def _write_report(folder: Path, native: Any, extras: Any) -> None:
-    report = folder / "report"
-    report.mkdir(exist_ok=True)
+def _write_report(folder: str, native: Any, extras: Any) -> None:
+    report = os.path.join(folder, "report")
+    os.makedirs(report, exist_ok=True)
     memory: dict[str, Any] = {}
     for row in native.memory:
         memory.setdefault(row["kernel"], {})[getattr(row["space"], "name", str(row["space"]))] = {
@@ -217,12 +231,14 @@ def _write_report(folder: Path, native: Any, extras: Any) -> None:
             "high_water": row["used"],
             "tiles": row["tiles"],
         }
-    write_atomic(report / "memory.json", json.dumps(memory, indent=1) + "\n")
+    write_atomic(os.path.join(report, "memory.json"), json.dumps(memory, indent=1) + "\n")
     hints = [d.render() for d in native.warnings]
     if hints:
-        (report / "perf_hints.log").write_text("\n\n".join(hints) + "\n", encoding="utf-8")
+        _write_text(os.path.join(report, "perf_hints.log"), "\n\n".join(hints) + "\n")
     if extras is not None and extras.profile is not None:
-        extras.profile.write_report(report)
+        from pathlib import Path
+
+        extras.profile.write_report(Path(report))
 
 
 def _metadata(compiled: Any, schema: int) -> dict[str, Any]:

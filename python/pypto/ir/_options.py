@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pypto import _env
 from pypto._platform import arch_of, check_platform
+from pypto._records import replace
 from pypto.ir.distributed_config import DEFAULT_RUNTIME, DistributedConfig
 from pypto.ir.pass_manager import OptimizationStrategy, PassDumpLevel, check_strategy, dump_level
 from pypto.passes._context import (
@@ -24,6 +24,11 @@ from pypto.passes._context import (
     runtime_kind_from_name,
     runtime_kind_to_name,
 )
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass, field
+else:
+    from pypto._records import dataclass, field
 
 _THREADS = {"a2a3": 4, "a5": 5}  # scheduler threads of a device
 

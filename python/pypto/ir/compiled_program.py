@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import os
-import threading
+from _thread import RLock
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pypto import _core
 from pypto._platform import arch_of, backend_of
 from pypto.ir._options import CompileOptions
 from pypto.runtime import _dtypes, _run
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ParamInfo = _core.ParamInfo
 _ParamInfo = ParamInfo
@@ -151,7 +153,7 @@ class ProgramBase(EntryView):
     """What single-device and distributed programs have in common: a directory, a platform, a loaded program."""
 
     def __init__(
-        self, native: Any, options: CompileOptions, *, program: Any = None, output_dir: Path | None = None
+        self, native: Any, options: CompileOptions, *, program: Any = None, output_dir: str | Path | None = None
     ) -> None:
         self._native = native
         self._options = options
@@ -159,7 +161,7 @@ class ProgramBase(EntryView):
         self._output_dir = output_dir
         self._written = output_dir is not None
         self._extras: Any = None
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self._other_archs: dict[str, Any] = {}
         self._chip_callables: dict[str | None, ChipCallable] = {}
         self._name = native.name
@@ -225,7 +227,11 @@ class ProgramBase(EntryView):
     def output_dir(self) -> Path:
         """The artifact directory; complete when this attribute has been read."""
         self._ensure_written()
+        from pathlib import Path
+
         assert self._output_dir is not None
+        if not isinstance(self._output_dir, Path):
+            self._output_dir = Path(self._output_dir)
         return self._output_dir
 
     def _ensure_written(self) -> None:
@@ -238,7 +244,7 @@ class ProgramBase(EntryView):
                 with _artifact.directory(self._options.output_dir, self._name) as folder:
                     self._write(folder, self._extras)
 
-    def _write(self, folder: Path, extras: Any = None) -> None:
+    def _write(self, folder: str, extras: Any = None) -> None:
         """Write the whole directory."""
         from pypto.ir import _artifact
 
@@ -256,6 +262,8 @@ class ProgramBase(EntryView):
         if self is other:
             return True
         if isinstance(other, (str, os.PathLike)) and not isinstance(other, ProgramBase):
+            from pathlib import Path
+
             return self.output_dir == Path(os.fspath(other))
         if isinstance(other, ProgramBase):
             # Two programs without a directory yet are different objects with different directories.
@@ -455,6 +463,8 @@ class CompiledProgram(ProgramBase):
         ValueError
             If a file of it cannot be read.
         """
+        from pathlib import Path
+
         from pypto.ir import _artifact
 
         folder = Path(os.fspath(output_dir)).absolute()

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import warnings
+from _thread import _local
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pypto import _core, _env
 from pypto._platform import resolve, writes_artifacts
+from pypto._records import replace
 from pypto.backend import BackendType
 from pypto.ir import _options
 from pypto.ir._options import CompileOptions
@@ -21,8 +21,12 @@ from pypto.ir.pass_manager import OptimizationStrategy, PassDumpLevel
 from pypto.passes._context import PassContext, VerificationLevel
 
 if TYPE_CHECKING:
+    from dataclasses import dataclass
+
     from pypto.ir.compiled_program import CompiledProgram
     from pypto.ir.distributed_compiled_program import DistributedCompiledProgram
+else:
+    from pypto._records import dataclass
 
 
 @dataclass
@@ -33,7 +37,7 @@ class Extras:
     profile: Any = None
 
 
-class _Handover(threading.local):
+class _Handover(_local):
     """The extras of the last JIT compile of this thread, until its program object is made."""
 
     compiled: Any = None

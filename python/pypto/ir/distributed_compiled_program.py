@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pypto.ir._options import CompileOptions
@@ -13,6 +12,8 @@ from pypto.ir.compiled_program import ProgramBase
 from pypto.ir.distributed_config import DistributedConfig
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pypto.runtime.distributed_runner import DistributedWorker
 
 __all__ = ["DistributedCompiledProgram", "DistributedConfig"]
@@ -28,7 +29,7 @@ class DistributedCompiledProgram(ProgramBase):
     _word = "DistributedCompiledProgram"
 
     def __init__(
-        self, native: Any, options: CompileOptions, *, program: Any = None, output_dir: Path | None = None
+        self, native: Any, options: CompileOptions, *, program: Any = None, output_dir: str | Path | None = None
     ) -> None:
         super().__init__(native, options, program=program, output_dir=output_dir)
         self._callables: dict[str, Callable[..., Any]] | None = None
@@ -124,6 +125,8 @@ class DistributedCompiledProgram(ProgramBase):
         ValueError
             If a file of it cannot be read.
         """
+        from pathlib import Path
+
         from pypto.ir import _artifact
 
         folder = Path(os.fspath(output_dir)).absolute()
@@ -155,9 +158,11 @@ class DistributedCompiledProgram(ProgramBase):
         return False
 
 
-def _load_sub_worker(folder: Path | None, name: str) -> Callable[..., Any]:
+def _load_sub_worker(folder: str | Path | None, name: str) -> Callable[..., Any]:
     """Return a function of one sequence that runs the saved source of sub-worker `name`."""
-    path = folder / "sub_workers" / f"{name}.py" if folder is not None else None
+    from pathlib import Path
+
+    path = Path(folder) / "sub_workers" / f"{name}.py" if folder is not None else None
     if path is None or not path.is_file():
         raise FileNotFoundError(f"the source of sub-worker {name!r} is missing ({path}); recompile the program")
     scope: dict[str, Any] = {"__name__": f"pypto_sub_worker_{name}", "__file__": str(path)}

@@ -3,7 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass, field
+else:
+    from pypto._records import dataclass, field
 
 DEFAULT_RUNTIME = "tensormap_and_ringbuffer"
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from enum import Enum, IntEnum
-from pathlib import Path
 from typing import Any
 
 
@@ -45,6 +44,8 @@ class Dumper:
     """Writes one file per stage into a directory: `00_frontend.py`, then `NN_after_<Stage>.py`."""
 
     def __init__(self, directory: str | os.PathLike[str], level: PassDumpLevel, prefix: str = "pl") -> None:
+        from pathlib import Path
+
         self.directory = Path(directory)
         self.level = level
         self.prefix = prefix

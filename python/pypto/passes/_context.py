@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import threading
+from _thread import _local
 from collections.abc import Iterable, Iterator
 from enum import Enum, IntEnum
 from typing import Any
@@ -147,7 +147,7 @@ def default_diagnostic_phase() -> DiagnosticPhase:
     return _named(DiagnosticPhase, "PYPTO_WARNING_LEVEL", DiagnosticPhase.PRE_PIPELINE)
 
 
-class _Stack(threading.local):
+class _Stack(_local):
     def __init__(self) -> None:
         self.contexts: list[PassContext] = []
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import warnings
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pypto._platform import backend_of, check_platform
@@ -15,8 +14,12 @@ from pypto.runtime._rings import check_ring
 from pypto.runtime._sim import SimOptions
 
 if TYPE_CHECKING:
+    from dataclasses import dataclass, field
+
     from pypto.ir.distributed_compiled_program import DistributedConfig
     from pypto.passes import DiagnosticCheckSet, DiagnosticPhase, MemoryPlanner
+else:
+    from pypto._records import dataclass, field
 
 _SWIMLANE_MAX_LEVEL = 4
 _SWIMLANE_FULL_LEVEL = 4

@@ -5,13 +5,20 @@ from __future__ import annotations
 
 import ctypes
 import math
-import queue
 import sys
-import threading
+from _thread import allocate_lock, get_ident
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pypto._lazy import LazyModule
 from pypto.runtime import _report
+
+if TYPE_CHECKING:
+    import queue
+    import threading
+else:
+    queue = LazyModule("queue")
+    threading = LazyModule("threading")
 
 IN_FLIGHT = 2
 GRACE = 0.5  # seconds that an interrupted dispatch gets to end before the caller goes on without it
@@ -36,7 +43,7 @@ class DistributedRunHandle:
         self._platform = platform
         self._asked = False
         self._keep: Any = None
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
         self._running_on: int | None = None  # identifier of the thread while the dispatch runs
         self._left = False  # interrupted, but its callback would not end: nobody waits for it at the close
 
@@ -103,12 +110,12 @@ class DistributedRunHandle:
     def _run(self, work: Callable[[], Any]) -> Any:
         """Run `work` on this thread so that `_wait` of another can interrupt it."""
         with self._lock:
-            self._running_on = threading.get_ident()
+            self._running_on = get_ident()
         try:
             return work()
         finally:
             with self._lock:
-                _raise_in(threading.get_ident(), None)  # one that came too late
+                _raise_in(get_ident(), None)  # one that came too late
                 self._running_on = None
 
     def _finish(self, native: Any, error: BaseException | None) -> None:
@@ -128,8 +135,8 @@ class DispatchQueue:
     def __init__(self, name: str) -> None:
         self._name = name
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        self._execution = threading.Lock()  # held while a dispatch runs, on whatever thread
+        self._lock = allocate_lock()
+        self._execution = allocate_lock()  # held while a dispatch runs, on whatever thread
         self._pending: list[DistributedRunHandle] = []
         self._unasked: list[DistributedRunHandle] = []
         self._thread: threading.Thread | None = None

@@ -3,23 +3,29 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import os
 import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pypto._lazy import LazyModule
 from pypto.runtime._config import _DfxOpts
+
+if TYPE_CHECKING:
+    import pathlib
+else:
+    pathlib = LazyModule("pathlib")
 
 _module_number = itertools.count()
 
 
 def load_golden(path: str | os.PathLike[str]) -> Any:
     """Import a `golden.py` under a name of its own."""
-    where = Path(os.fspath(path)).absolute()
+    where = pathlib.Path(os.fspath(path)).absolute()
     if not where.is_file():
         raise FileNotFoundError(f"{where} does not exist; the harness writes it before a case runs")
+    import importlib.util
+
     name = f"_pypto_golden_{os.getpid()}_{next(_module_number)}"
     spec = importlib.util.spec_from_file_location(name, where)
     assert spec is not None and spec.loader is not None
@@ -32,7 +38,7 @@ def load_golden(path: str | os.PathLike[str]) -> Any:
     return module
 
 
-def _expected(module: Any, work_dir: Path, tensors: dict[str, Any], outputs: list[str]) -> dict[str, Any]:
+def _expected(module: Any, work_dir: pathlib.Path, tensors: dict[str, Any], outputs: list[str]) -> dict[str, Any]:
     """Return the expected values: saved ones if all are there, else what `compute_golden` makes of clones."""
     import torch
 
@@ -67,7 +73,7 @@ def _execute_on_device(
 
     from pypto.runtime import device_runner
 
-    folder = Path(os.fspath(work_dir))
+    folder = pathlib.Path(os.fspath(work_dir))
     module = load_golden(golden_path)
     inputs = module.generate_inputs({"name": "Default"})
     outputs = list(getattr(module, "__outputs__", []))
@@ -76,7 +82,7 @@ def _execute_on_device(
     device_runner.run_callable(chip_callable, flat, platform=platform, device_id=device_id, dfx=dfx)
     results = {name: tensors[name] for name in outputs}
     if actual_out_dir is not None:
-        target = Path(os.fspath(actual_out_dir))
+        target = pathlib.Path(os.fspath(actual_out_dir))
         target.mkdir(parents=True, exist_ok=True)
         for name, tensor in results.items():
             torch.save(tensor, target / f"{name}.pt")
@@ -104,7 +110,7 @@ def validate_persisted_outputs(
 
     from pypto.runtime import device_runner
 
-    folder = Path(os.fspath(work_dir))
+    folder = pathlib.Path(os.fspath(work_dir))
     actual = folder / "data" / "actual"
     files = sorted(actual.glob("*.pt")) if actual.is_dir() else []
     if not files:

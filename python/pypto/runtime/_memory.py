@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import threading
+from _thread import allocate_lock
 
 import numpy as np
 
@@ -15,7 +15,7 @@ class DeviceMemory:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
         self._blocks: dict[int, tuple[np.ndarray, int]] = {}
 
     def malloc(self, nbytes: int) -> int:

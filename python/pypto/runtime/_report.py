@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-import threading
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from _thread import _local
+from typing import TYPE_CHECKING, Any
+
+from pypto._records import field_names
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass, field
+else:
+    from pypto._records import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class RunReport:
     def ranks(self) -> list[RankCounters]:
         """Counters of each rank."""
         if self._ranks is None:
-            names = RankCounters.__dataclass_fields__
+            names = field_names(RankCounters)
             self._ranks = [RankCounters(**{k: v for k, v in row.items() if k in names}) for row in self._native.ranks]
         return self._ranks
 
@@ -125,6 +129,9 @@ class RunReport:
 
     def save_timeline(self, path: str | os.PathLike[str]) -> None:
         """Write a Chrome/Perfetto trace of the run."""
+        import json
+        from pathlib import Path
+
         from pypto.runtime._timeline import trace_events
 
         Path(path).write_text(
@@ -161,7 +168,7 @@ def _jsonable(value: Any) -> Any:
     return str(value)
 
 
-class _Last(threading.local):
+class _Last(_local):
     native: Any = None
     platform: str = ""
     report: RunReport | None = None

@@ -4,8 +4,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from pypto._records import field_names, replace
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+    from pypto._records import dataclass
 
 SCHEDULES = ("fast", "timed", "explore")
 CHECKS = ("default", "strict", "off")
@@ -84,7 +90,7 @@ def from_environment() -> SimOptions:
     options = SimOptions()
     if not text.strip():
         return options
-    known = {f.name: f for f in fields(SimOptions)}
+    known = field_names(SimOptions)
     changes: dict[str, Any] = {}
     for part in text.split(","):
         key, equals, value = part.strip().partition("=")
@@ -129,7 +135,7 @@ def check_for_platform(sim: SimOptions | None, platform: str) -> None:
     from pypto._platform import is_hardware
 
     if is_hardware(platform) and sim is not None and sim != SimOptions():
-        changed = [f.name for f in fields(sim) if getattr(sim, f.name) != f.default]
+        changed = [name for name in field_names(sim) if getattr(sim, name) != getattr(SimOptions, name)]
         raise ValueError(
             f"RunConfig.sim: {', '.join(changed)} has no meaning on platform {platform!r}; "
             f"run on {platform + 'sim'!r} or leave sim unset"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
+from _thread import allocate_lock
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -149,7 +149,7 @@ class DistributedWorker(Worker):
         self._generation = 1
         self._closed = False
         self._pid = os.getpid()
-        self._close_lock = threading.Lock()
+        self._close_lock = allocate_lock()
         self._queue = DispatchQueue(f"pypto-worker-{first.name}")
 
     # ------------------------------------------------------------------------------------------- description

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from pypto.runtime import _flat, _run
@@ -143,6 +142,8 @@ def execute_compiled(
         )
     if isinstance(device_id, bool) or not isinstance(device_id, int) or device_id < 0:
         raise ValueError(f"device_id must be an int >= 0, got {device_id!r}")
+    from pathlib import Path
+
     program = _loaded.program(Path(work_dir))
     values = _flat.in_parameter_order(args, program)
     worker = _run.current_worker(platform, device_id, program.runtime_name)

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import logging
-import threading
+from _thread import RLock
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -13,9 +12,6 @@ import numpy as np
 
 from pypto.runtime import _dtypes
 from pypto.runtime.device_tensor import DeviceTensor, check_shape
-from pypto.runtime.log_config import runtime_logger
-
-_logger = logging.getLogger("pypto.runtime.runtime_base")
 
 
 class Allocation:
@@ -139,9 +135,9 @@ class Worker(ABC):
         return found if found is not None else vars(self).setdefault("_owned", {})  # type: ignore[attr-defined]
 
     @property
-    def _memory_lock(self) -> threading.RLock:
+    def _memory_lock(self) -> RLock:
         found = self.__dict__.get("_mem_lock")
-        return found if found is not None else vars(self).setdefault("_mem_lock", threading.RLock())  # type: ignore[attr-defined]
+        return found if found is not None else vars(self).setdefault("_mem_lock", RLock())  # type: ignore[attr-defined]
 
     def alloc_tensor(self, shape: Sequence[int], dtype: Any, *, init: Any = None, worker_id: int = 0) -> DeviceTensor:
         """Return a new tensor in device memory.
@@ -216,8 +212,11 @@ class Worker(ABC):
             try:
                 self.free(ptr, worker_id=worker_id)
             except Exception as error:
-                runtime_logger()
-                _logger.warning("could not free %r of worker_id %d: %s", tensor, worker_id, error)
+                from pypto.runtime.log_config import runtime_logger
+
+                runtime_logger("pypto.runtime.runtime_base").warning(
+                    "could not free %r of worker_id %d: %s", tensor, worker_id, error
+                )
 
     def close(self) -> None:
         """Free what is left."""

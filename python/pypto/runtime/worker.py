@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextvars
-import threading
+from _thread import RLock
 from typing import Any
 
 from pypto._platform import check_platform
@@ -62,7 +62,7 @@ class ChipWorker(Worker):
         self._memory = DeviceMemory("ChipWorker")
         self._initialized = False
         self._generation = 0
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self._registrations: dict[Any, Registration] = {}
         self._loaded: list[Any] = []
         self._tokens: list[contextvars.Token[tuple[Any, ...]]] = []
