@@ -129,14 +129,14 @@ int HostPlanner::allocate(vm::OpCall& call) {
     const auto dtype = static_cast<DType>(call.attr_int(AttrKey::k_dtype));
     bytes = (shape.product() * dtype_bits(dtype) + 7) / 8;
     for (int i = 0; i < shape.rank; ++i) {
-      if (shape[i] <= 0) bytes = 0;
+      if (shape[i] < 0) bytes = -1;
     }
   } else {
     bytes = vm::param_int(call, 0, AttrKey::k_size, 0);
   }
-  if (bytes <= 0) {
-    fail(ErrorClass::kValueError, "alloc_window_buffer '" + name +
-                                      "': all dimensions must be positive, got " +
+  // A computed extent may be 0: 2 * (world_size() - 1) rows in a world of one rank, a call without elements.
+  if (bytes < 0) {
+    fail(ErrorClass::kValueError, "alloc_window_buffer '" + name + "': no dimension may be negative, got " +
                                       (shape.rank > 0 ? vm::list_text(shape.span()) : std::to_string(bytes)));
   }
   for (const WindowBuffer& w : plan_.windows) {
