@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/ir/print.h"
+#include "core/passes/launch_rules.h"
 #include "core/passes/passes.h"
 #include "core/passes/tile_products.h"
 
@@ -44,6 +45,7 @@ LowerResult lower(const ir::Module& module, const PassOptions& options) {
   lower_collectives(m, options);  // before placement: their tiles count like any others
   done(kCollectives);
   place(m);
+  check_launch_rules(m);
   done(kPlace);
   m.lowered = true;
   result.memory = check_capacity(m, options);
