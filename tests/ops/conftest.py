@@ -11,8 +11,6 @@ def pytest_terminal_summary(terminalreporter):
     names = sorted({name for name, _ in opkit.WORST})
     for name in names:
         row = [
-            f"{dtype} {worst:g} ({cells})"
-            for (n, dtype), (worst, cells, _) in sorted(opkit.WORST.items())
-            if n == name
+            f"{dtype} {worst:g} ({cells})" for (n, dtype), (worst, cells, _) in sorted(opkit.WORST.items()) if n == name
         ]
         terminalreporter.write_line(f"{name:22} " + "  ".join(row))

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import ml_dtypes
 import numpy as np
-import pypto.language as pl
 from pypto.runtime import RunConfig
 
 NUMPY = {

@@ -40,7 +40,9 @@ TABLE = {
     "shl": (np.left_shift, ("INT8", "INT16", "INT32", "UINT8", "UINT16", "UINT32"), ("INT64", "UINT64"), 0),
     "shr": (np.right_shift, ("INT8", "INT16", "INT32", "UINT8", "UINT16", "UINT32"), ("INT64", "UINT64"), 0),
 }
-SCALAR_NAME = {op: op + "s" for op in ("add", "sub", "mul", "div", "fmod", "rem", "maximum", "minimum", "xor", "shl", "shr")}
+SCALAR_NAME = {
+    op: op + "s" for op in ("add", "sub", "mul", "div", "fmod", "rem", "maximum", "minimum", "xor", "shl", "shr")
+}
 SCALAR_NAME |= {"and_": "ands", "or_": "ors"}
 TENSOR_SCALAR_NAME = {"add", "sub", "mul", "div", "fmod", "and_", "or_", "xor", "shl", "shr"}  # T.<op>s exists
 NO_BROADCAST = {"div"}  # tile form
@@ -99,8 +101,12 @@ def test_operands_of_every_form(op, dtype, platform):  # O-901, O-902, O-303, O-
     col, row, one = y[:, :1].copy(), y[:1].copy(), y[2:3, 5:6].copy()
     tmp = ", tmp" if op == "rem" else ""
     body, wants = ["tx = pl.load(x, [0, 0], [5, 19])", "ty = pl.load(y, [0, 0], [5, 19])"], {}
-    body += ["tcol = pl.load(col, [0, 0], [5, 1])", "trow = pl.load(row, [0, 0], [1, 19])", "tone = pl.load(one, [0, 0], [1, 1])"]
-    body += ["tmp = pl.create_tile([5, 19], dtype=pl.%s)" % dtype]
+    body += [
+        "tcol = pl.load(col, [0, 0], [5, 1])",
+        "trow = pl.load(row, [0, 0], [1, 19])",
+        "tone = pl.load(one, [0, 0], [1, 1])",
+    ]
+    body += [f"tmp = pl.create_tile([5, 19], dtype=pl.{dtype})"]
     values = {"x": x, "y": y, "col": col, "row": row, "one": one}
     if op == "xor":
         tmp = ", tmp"
@@ -157,7 +163,7 @@ def test_scalar_operands(op, dtype, platform):  # O-119 - O-123, O-904, O-905, O
         expressions.append((f"pl.tile.{scalar_op}(tx, {k}{tmp})", True))
         if op in ("fmod", "rem", "maximum", "minimum", *BITS):
             expressions.append((f"pl.{scalar_op}(tx, {k}{tmp})", True))
-    body = ["tx = pl.load(x, [0, 0], [5, 19])", "tmp = pl.create_tile([5, 19], dtype=pl.%s)" % dtype]
+    body = ["tx = pl.load(x, [0, 0], [5, 19])", f"tmp = pl.create_tile([5, 19], dtype=pl.{dtype})"]
     for i, (e, tile) in enumerate(expressions):
         body.append(f"o{i} = pl.store({e}, [0, 0], o{i})" if tile else f"o{i}[:, :] = {e}")
     outs = {f"o{i}": np.full(SHAPE, SENTINEL, NUMPY[dtype]) for i in range(len(expressions))}
@@ -178,7 +184,7 @@ def test_valid_region_of_the_first_operand(op, dtype, valid):  # O-208, O-210, O
     body = f"""
     full = pl.load(x, [0, 0], [5, 19])
     tx = pl.set_validshape(full, {valid[0]}, {valid[1]})
-    ty = pl.load(y, [0, 0], [5, 19]{", valid_shape=[%d, %d]" % valid if op == "div" else ""})
+    ty = pl.load(y, [0, 0], [5, 19]{f", valid_shape={list(valid)}" if op == "div" else ""})
     tmp = pl.create_tile([5, 19], dtype=pl.{dtype})
     o0 = pl.store(pl.{op}(tx, ty{tmp}), [0, 0], o0)
     o1 = pl.store(pl.tile.{SCALAR_NAME[op]}(tx, {literal(op, dtype)}{tmp}), [0, 0], o1)

@@ -137,7 +137,9 @@ def test_every_sixteen_bit_pattern(a, b):  # O-312, O-1103 - O-1105: all modes, 
         same(outs["o0"], want, f"cast {a}:every pattern to {b}, PyTorch")
 
 
-@pytest.mark.parametrize("b", ["FP16", "BF16", "FP8E4M3FN", "FP8E5M2", "INT8", "UINT8", "INT16", "INT32", "INT64", "UINT16", "UINT32"])
+@pytest.mark.parametrize(
+    "b", ["FP16", "BF16", "FP8E4M3FN", "FP8E5M2", "INT8", "UINT8", "INT16", "INT32", "INT64", "UINT16", "UINT32"]
+)
 def test_many_fp32(b):  # O-312, O-1103, O-1104: all exponents, neighbours of ties
     bits = np.random.default_rng(22).integers(0, 1 << 32, (128, 512), dtype=np.uint32)
     halves = np.arange(65536, dtype=np.uint32)[::4] << 16
@@ -166,20 +168,23 @@ def unpack(data):
     return np.stack([data & 15, data >> 4], -1).reshape(data.shape[0], -1)
 
 
-def test_four_bit_integers():  # O-1104, O-1106, INT4 <-> FP16 on a2: low nibble is the even index
-    x = np.resize(np.array([-9, -8.5, -8, -7.5, -1.5, -0.5, 0, 0.5, 1.5, 6.5, 7, 7.5, 100, -100, np.inf, np.nan], np.float16), (4, 32))
-    packed, back = np.zeros((4, 16), np.uint8), np.zeros((4, 32), np.float16)
+@pytest.mark.parametrize("mode", MODES)
+def test_four_bit_integers(mode):  # O-1104, O-1106: an end of a conversion on a2
+    x = np.resize(
+        np.array([-9, -8.5, -8, -7.5, -1.5, -0.5, 0, 0.5, 1.5, 6.5, 7, 7.5, 100, -100, np.inf, np.nan], np.float16),
+        (4, 32),
+    )
+    o0, o1 = np.zeros((4, 32), np.float16), np.zeros((4, 32), np.float16)
     run(
-        """
-        t = pl.cast(pl.load(x, [0, 0], [4, 32]), pl.INT4)
-        o0 = pl.store(t, [0, 0], o0)
-        o1 = pl.store(pl.cast(t, pl.FP16), [0, 0], o1)
+        f"""
+        o0 = pl.store(pl.cast(pl.cast(pl.load(x, [0, 0], [4, 32]), pl.INT4, "{mode}"), pl.FP16), [0, 0], o0)
+        o1[:, :] = pl.cast(pl.cast(x, pl.INT4, mode="{mode}"), pl.FP16)
         """,
-        dtypes={"o0": "INT4"}, x=x, o0=packed, o1=back,
+        x=x, o0=o0, o1=o1,
     )  # fmt: skip
-    want = np.clip(np.nan_to_num(to_whole(x.astype(np.float64), "round"), nan=0), -8, 7)
-    np.testing.assert_array_equal(back, want)
-    np.testing.assert_array_equal(unpack(packed), want.astype(np.int64) & 15)
+    want = np.clip(np.nan_to_num(to_whole(x.astype(np.float64), mode), nan=0), -8, 7)
+    np.testing.assert_array_equal(o0, want)
+    np.testing.assert_array_equal(o1, want)
 
 
 @pytest.mark.parametrize("b", ["FP32", "BF16", "FP8E4M3FN"])

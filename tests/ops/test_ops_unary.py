@@ -51,9 +51,18 @@ def test_operands_of_every_form(op, dtype, platform):  # O-1001, O-1003, O-303, 
     x = operands(dtype, SHAPE, 11)
     keywords = ", " + TABLE[op][4] if TABLE[op][4] else ""
     body = ["tx = pl.load(x, [0, 0], [5, 19])"]
-    expressions = [(f"pl.{op}(x)", 0), (f"pl.tensor.{op}(input=x)", 0), (f"pl.{op}(tx)", 1), (f"pl.tile.{op}(tile=tx)", 1)]
+    expressions = [
+        (f"pl.{op}(x)", 0),
+        (f"pl.tensor.{op}(input=x)", 0),
+        (f"pl.{op}(tx)", 1),
+        (f"pl.tile.{op}(tile=tx)", 1),
+    ]
     if keywords:
-        expressions += [(f"pl.{op}(x{keywords})", 0), (f"pl.tile.{op}(tx{keywords})", 1), (f"pl.tensor.{op}(x{keywords})", 0)]
+        expressions += [
+            (f"pl.{op}(x{keywords})", 0),
+            (f"pl.tile.{op}(tx{keywords})", 1),
+            (f"pl.tensor.{op}(x{keywords})", 0),
+        ]
     if op == "rsqrt":
         body.append(f"tmp = pl.create_tile([5, 19], dtype=pl.{dtype})")
         expressions += [("pl.rsqrt(x, high_precision=True)", 0), ("pl.tile.rsqrt(tx, tmp)", 1)]
@@ -64,7 +73,9 @@ def test_operands_of_every_form(op, dtype, platform):  # O-1001, O-1003, O-303, 
     want = reference(op, x, dtype)
     for i, (e, _) in enumerate(expressions):
         compare(op, dtype, outs[f"o{i}"], want, f"{op}:{e} {dtype}")
-        np.testing.assert_array_equal(outs[f"o{i}"].view(np.uint8), outs["o0"].view(np.uint8))  # one method for all forms
+        np.testing.assert_array_equal(
+            outs[f"o{i}"].view(np.uint8), outs["o0"].view(np.uint8)
+        )  # one method for all forms
 
 
 @pytest.mark.parametrize("valid", [(3, 7), (0, 4), (5, 0), (1, 1), (5, 16)])
@@ -211,5 +222,3 @@ def test_leaky_forms(dtype, valid):  # O-1401, 02 section 14
         with np.errstate(all="ignore"):
             want[:r, :c] = rounded(np.where(a > 0, a, a * np.float32(w) if np.isscalar(w) else a * w), dtype)[:r, :c]
         same(outs[i], want, f"lrelu/prelu:{i} {dtype}")
-
-
