@@ -28,6 +28,20 @@ std::string op_text(const OpInsn& o) {
   return out + ")";
 }
 
+std::string chain_text(const FunctionCode& f, const ChainInsn& c) {
+  std::string out = " " + regs_text(c.outputs) + " = " + regs_text(c.inputs);
+  for (const FoldedOp& o : c.loads) out += "; " + op_text(f.ops[static_cast<size_t>(o.op)]);
+  for (size_t k = 0; k < c.chain.steps.size(); ++k) {
+    const ChainStep& s = c.chain.steps[k];
+    out += "; " + std::to_string(c.chain.inputs + static_cast<int32_t>(k)) + " = " + ir::op_row(s.op).name +
+           " " + std::to_string(s.lhs);
+    if (s.rhs >= 0) out += " " + std::to_string(s.rhs);
+    if (s.scalar >= 0) out += " " + reg_text(c.scalars[static_cast<size_t>(s.scalar)]);
+  }
+  for (const FoldedOp& o : c.stores) out += "; " + op_text(f.ops[static_cast<size_t>(o.op)]);
+  return out;
+}
+
 const char* opcode_text(Opcode op) {
   static constexpr const char* kNames[] = {
       "nop",   "const",  "move_s", "move_v",    "move_a",    "share_a",   "scalar",
@@ -57,6 +71,8 @@ std::string disassemble(const Program& program) {
                (c.local    ? " local"
                 : c.member ? " member"
                            : "");
+      } else if (in.op == Opcode::kChain) {
+        out += chain_text(f, f.chains[static_cast<size_t>(in.a)]);
       } else if (in.op == Opcode::kScalar) {
         out += std::string(" ") + ir::op_row(static_cast<ir::OpId>(in.sub)).name + " " +
                std::to_string(in.dst) + " " + std::to_string(in.a) + " " + std::to_string(in.b);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/vm/ops/lanes.h"
+#include "core/vm/ops/movement.h"
 #include "core/vm/ops/views.h"
 #include "core/vm/scalar.h"
 
@@ -472,10 +473,13 @@ class Interpreter {
   Env& env_;
 };
 
-/// Services of a chain: those of an operation.
+/// Services of a chain: those of an operation. The loads and stores that belong to it run as far as possible
+/// as windows that the chain reads and writes itself.
 class ChainServices final : public ChainHost {
  public:
-  explicit ChainServices(Env& env) : env_(env) {}
+  ChainServices(Fiber& fiber, Frame& frame, const ChainInsn& insn, Env& env)
+      : fiber_(fiber), frame_(frame), insn_(insn), env_(env) {}
+
   View alloc(DType dtype, std::span<const int64_t> shape, bool zero) override {
     return alloc_view(dtype, shape, zero);
   }
@@ -483,9 +487,72 @@ class ChainServices final : public ChainHost {
     if (v.buffer && v.buffer->kind != BufferKind::kOnChip) env_.access(v, AccessKind::kRead);
   }
   void warn(const char* id, std::string text) override { env_.warn(id, std::move(text)); }
+  void at_step(size_t step) override { fiber_.part_site = insn_.step_sites[step]; }
+  bool declared(size_t input) override { return (declared_ >> input & 1) != 0; }
+
+  void load() {
+    for (const FoldedOp& o : insn_.loads) {
+      with_site(o, [&](OpCall& call) {
+        View window;
+        if (load_window(call, &window)) {
+          call.set_result(std::move(window), 0);
+          declared_ |= uint32_t{1} << o.value;
+        } else {
+          exec_function(call.op)(call);
+        }
+      });
+    }
+  }
+  bool place(size_t output, const View& value, View* target) override {
+    const FoldedOp* store = store_of(output);
+    bool found = false;
+    if (store) with_site(*store, [&](OpCall& call) { found = store_window(call, value, target); });
+    return found;
+  }
+  void placed(size_t output, const View& target) override {
+    with_site(*store_of(output), [&](OpCall& call) { finish_store(call, target); });
+    placed_ |= uint32_t{1} << output;
+  }
+  /// The stores that the chain did not do, and the registers of the values that live on.
+  void finish(std::span<View> results) {
+    uint32_t stored = 0;
+    for (const FoldedOp& o : insn_.stores) {
+      stored |= uint32_t{1} << o.value;
+      if ((placed_ >> o.value & 1) != 0) continue;
+      View& value = frame_.v[static_cast<size_t>(insn_.outputs[static_cast<size_t>(o.value)].index)];
+      value = results[static_cast<size_t>(o.value)];
+      with_site(o, [&](OpCall& call) { exec_function(call.op)(call); });
+      value = View();
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
+      if ((stored >> i & 1) == 0)
+        frame_.v[static_cast<size_t>(insn_.outputs[i].index)] = std::move(results[i]);
+    }
+  }
 
  private:
+  /// The one store of an output, if it has just one.
+  const FoldedOp* store_of(size_t output) const {
+    const FoldedOp* found = nullptr;
+    for (const FoldedOp& o : insn_.stores) {
+      if (static_cast<size_t>(o.value) != output) continue;
+      if (found) return nullptr;
+      found = &o;
+    }
+    return found;
+  }
+  template <class F>
+  void with_site(const FoldedOp& o, F f) {
+    fiber_.part_site = o.site;
+    FrameCall call(frame_, frame_.fn->ops[static_cast<size_t>(o.op)], env_);
+    f(call);
+  }
+
+  Fiber& fiber_;
+  Frame& frame_;
+  const ChainInsn& insn_;
   Env& env_;
+  uint32_t declared_ = 0, placed_ = 0;  // bits by input, by output
 };
 
 void Interpreter::run_chain_insn(Frame& f, int32_t index, Env& env) {
@@ -493,12 +560,14 @@ void Interpreter::run_chain_insn(Frame& f, int32_t index, Env& env) {
   const View* inputs[kMaxChainOperands];
   Scalar scalars[kMaxChainOperands];
   View results[kMaxChainOperands];
+  ChainServices services(fiber_, f, insn, env);
+  services.load();
   for (size_t i = 0; i < insn.inputs.size(); ++i) inputs[i] = &v(f, insn.inputs[i].index);
   for (size_t i = 0; i < insn.scalars.size(); ++i) scalars[i] = s(f, insn.scalars[i].index);
-  ChainServices services(env);
-  run_chain(insn.chain, {inputs, insn.inputs.size()}, {scalars, insn.scalars.size()}, services,
-            {results, insn.outputs.size()});
-  for (size_t i = 0; i < insn.outputs.size(); ++i) v(f, insn.outputs[i].index) = std::move(results[i]);
+  const std::span<View> made(results, insn.outputs.size());
+  run_chain(insn.chain, {inputs, insn.inputs.size()}, {scalars, insn.scalars.size()}, services, made);
+  services.finish(made);
+  fiber_.part_site = -1;
 }
 
 }  // namespace
@@ -507,7 +576,7 @@ const Site* Fiber::site() const {
   if (frames.empty()) return nullptr;
   const Frame& f = frames.back();
   if (f.pc < 0 || f.pc >= static_cast<int32_t>(f.fn->code.size())) return nullptr;
-  const int32_t site = f.fn->code[static_cast<size_t>(f.pc)].site;
+  const int32_t site = part_site >= 0 ? part_site : f.fn->code[static_cast<size_t>(f.pc)].site;
   return site >= 0 ? &f.fn->sites[static_cast<size_t>(site)] : nullptr;
 }
 

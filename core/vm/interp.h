@@ -35,6 +35,7 @@ struct Fiber {
   bool lanes_running = false;  ///< the split_aiv body at pc runs on child fibers
   int lane = -1;               ///< vector lane of a lane fiber
   uint64_t steps = 0;          ///< instructions executed
+  int32_t part_site = -1;      ///< of the part of a chain that runs, or -1
   Frame& top() { return frames.back(); }
   const Site* site() const;  ///< of the instruction about to be (or being) executed
 };

@@ -136,12 +136,25 @@ struct LanesInsn {
   std::vector<Join> joins;
 };
 
+/// A `load` or `store` that a chain does on its way.
+struct FoldedOp {
+  int32_t value = -1;  ///< loads: input of the chain; stores: index of Chain::outputs
+  int32_t op = -1;     ///< index of FunctionCode::ops
+  int32_t site = -1;
+};
+
 /// Several element-wise operations run strip by strip (see kernels/chain.h).
 struct ChainInsn {
   Chain chain;
   std::vector<Reg> inputs;   ///< view registers, by input value
   std::vector<Reg> scalars;  ///< scalar registers, by Chain::scalars
   std::vector<Reg> outputs;  ///< view registers, by Chain::outputs
+  std::vector<int32_t> step_sites;
+  /// Run before the chain: where possible the chain reads global memory itself.
+  std::vector<FoldedOp> loads;
+  /// Their value is dead after them: where possible the chain writes their target itself, else they run after
+  /// it.
+  std::vector<FoldedOp> stores;
 };
 
 /// A parameter of a function at run time.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 #include <unordered_map>
@@ -13,7 +14,7 @@ namespace pypto::vm {
 namespace {
 
 constexpr char kMagic[8] = {'P', 'Y', 'P', 'T', 'O', 'B', 'C', '1'};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 [[noreturn]] void damaged(const std::string& what) {
   fail(ErrorClass::kValueError, "program bytes are damaged or of another version: " + what, {},
@@ -274,6 +275,13 @@ void fields(Ar& ar, ChainStep& c) {
 }
 
 template <class Ar>
+void fields(Ar& ar, FoldedOp& o) {
+  ar.pod(o.value);
+  ar.pod(o.op);
+  ar.pod(o.site);
+}
+
+template <class Ar>
 void fields(Ar& ar, ChainInsn& c) {
   ar.pod(c.chain.inputs);
   list(ar, c.chain.scalars);
@@ -282,6 +290,9 @@ void fields(Ar& ar, ChainInsn& c) {
   list(ar, c.inputs);
   list(ar, c.scalars);
   list(ar, c.outputs);
+  list(ar, c.step_sites);
+  list(ar, c.loads);
+  list(ar, c.stores);
 }
 
 /// Run-time facts of a parameter's type: extents (dynamic ones as -1), element type, where it lives.
@@ -564,7 +575,9 @@ struct Bounds {
       regs(c.outputs);
       const auto values = c.chain.inputs + static_cast<int32_t>(c.chain.steps.size());
       if (c.inputs.size() != static_cast<size_t>(c.chain.inputs) ||
-          c.scalars.size() != c.chain.scalars.size() || c.outputs.size() != c.chain.outputs.size()) {
+          c.scalars.size() != c.chain.scalars.size() || c.outputs.size() != c.chain.outputs.size() ||
+          c.step_sites.size() != c.chain.steps.size() ||
+          std::max({c.inputs.size(), c.scalars.size(), c.outputs.size()}) > kMaxChainOperands) {
         damaged("a chain's operands");
       }
       int32_t defined = c.chain.inputs;
@@ -578,6 +591,23 @@ struct Bounds {
       for (const int32_t o : c.chain.outputs) {
         if (o < c.chain.inputs || o >= values) damaged("a chain's output");
       }
+      for (const auto& o : c.loads) {
+        index(o.value, c.inputs);
+        index(o.op, f.ops);
+        if (f.ops[static_cast<size_t>(o.op)].op != ir::OpId::k_load) damaged("a chain's load");
+      }
+      for (const auto& o : c.stores) {
+        index(o.value, c.outputs);
+        index(o.op, f.ops);
+        const ir::OpId op = f.ops[static_cast<size_t>(o.op)].op;
+        if (op != ir::OpId::k_store && op != ir::OpId::k_assemble) damaged("a chain's store");
+      }
+      const auto site = [&](int32_t i) {
+        if (i >= static_cast<int32_t>(f.sites.size())) damaged("a site is out of range");
+      };
+      for (const auto& o : c.loads) site(o.site);
+      for (const auto& o : c.stores) site(o.site);
+      for (const int32_t i : c.step_sites) site(i);
     }
     for (const auto& q : f.params) reg(q.reg);
     for (const auto& b : f.symbols) {

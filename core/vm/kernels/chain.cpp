@@ -54,8 +54,10 @@ class StepCall final : public OpCall {
   ir::AttrMap attributes_;
 };
 
-View run_step(const Chain& chain, size_t k, std::span<const View> values, std::span<const Scalar> scalars,
-              ChainHost& host) {
+/// `at`: the step's number in the chain that the host knows.
+View run_step(const Chain& chain, size_t k, size_t at, std::span<const View> values,
+              std::span<const Scalar> scalars, ChainHost& host) {
+  host.at_step(at);
   StepCall call(chain, chain.steps[k], values, scalars, host);
   const ExecFn fn = exec_function(chain.steps[k].op);
   PYPTO_CHECK(fn != nullptr, std::string("no executor of ") + ir::op_row(chain.steps[k].op).name);
@@ -130,7 +132,7 @@ void cut_segments(Prepared& p) {
   std::vector<ChainInput> values = p.inputs;
   for (size_t k = 0; k < count;) {
     Segment best = cut(p.chain, k, k);
-    for (size_t last = count - 1; last > k; --last) {
+    for (size_t last = count; last-- > k;) {
       Segment s = cut(p.chain, k, last);
       std::vector<ChainInput> inputs;
       for (const size_t v : s.inputs) inputs.push_back(values[v]);
@@ -185,13 +187,23 @@ Prepared& prepare(const Chain& chain, std::span<const View* const> inputs) {
   return p;
 }
 
-/// Whether writing `target` could change what `v` reads.
+/// Whether writing `target` could change what `v` reads. Buffers may lie over the same memory.
 bool shares_bytes(const View& target, const View& v) {
-  if (!(target.buffer == v.buffer)) return false;
   int64_t begin_a, end_a, begin_b, end_b;
   byte_range(target, &begin_a, &end_a);
   byte_range(v, &begin_b, &end_b);
-  return begin_a < end_b && begin_b < end_a;
+  const uint8_t* a = target.buffer->data;
+  const uint8_t* b = v.buffer->data;
+  return a + begin_a < b + end_b && b + begin_b < a + end_a;
+}
+
+/// Whether both views are the same cells in the same places.
+bool same_cells(const View& a, const View& b) {
+  if (a.data() != b.data() || a.dtype != b.dtype || a.rank != b.rank) return false;
+  for (int i = 0; i < a.rank; ++i) {
+    if (a.shape[i] != b.shape[i] || (a.shape[i] != 1 && a.stride[i] != b.stride[i])) return false;
+  }
+  return true;
 }
 
 /// Whether strips can be written straight into `target`: rows of the value are rows of the target.
@@ -200,6 +212,17 @@ bool takes_strips(const ChainPlan& plan, size_t v, const View& target) {
   if (target.rank != s.rank || !same_dtype(target.dtype, plan.dtypes[v])) return false;
   if (target.packed() && std::equal(s.shape, s.shape + s.rank, target.shape)) return true;
   return !plan.flat && s.rank <= 2 && target.stride[target.rank - 1] == 1;
+}
+
+/// A value as its operation would make it, without storage.
+View value_like(const ChainPlan& plan, size_t v) {
+  const ChainShape& s = plan.shapes[v];
+  View out;
+  out.dtype = plan.dtypes[v];
+  out.set_packed(s.rank, s.shape);
+  std::copy_n(s.valid, s.rank, out.valid);
+  out.refresh_fully_valid();
+  return out;
 }
 
 View fresh_value(const ChainPlan& plan, size_t v, ChainHost& host) {
@@ -211,11 +234,92 @@ View fresh_value(const ChainPlan& plan, size_t v, ChainHost& host) {
   return out;
 }
 
-/// Runs a segment in strips. `target(value)` is where the caller wants a value of the whole chain, or
-/// nullptr; the first `chain_inputs` values are those that the chain was given.
-template <class Target>
-void run_segment(Segment& segment, std::span<View> values, size_t chain_inputs,
-                 std::span<const Scalar> scalars, ChainHost& host, Target target) {
+/// The first step of the whole chain that reads value `v`.
+size_t first_reader(const Chain& chain, size_t v) {
+  for (size_t k = 0; k < chain.steps.size(); ++k) {
+    if (chain.steps[k].lhs == static_cast<int32_t>(v) || chain.steps[k].rhs == static_cast<int32_t>(v))
+      return k;
+  }
+  return 0;
+}
+
+/// The last step of the whole chain that reads value `v`.
+size_t last_reader(const Chain& chain, size_t v) {
+  size_t last = 0;
+  for (size_t k = 0; k < chain.steps.size(); ++k) {
+    const ChainStep& s = chain.steps[k];
+    if (s.lhs == static_cast<int32_t>(v) || s.rhs == static_cast<int32_t>(v)) last = k;
+  }
+  return last;
+}
+
+/// One run of a chain.
+class ChainRun {
+ public:
+  ChainRun(Prepared& prepared, std::span<const View* const> inputs, std::span<const Scalar> scalars,
+           ChainHost& host, std::span<View> results)
+      : chain_(prepared.chain), inputs_(inputs.size()), scalars_(scalars), host_(host), results_(results) {
+    values_.resize(inputs.size() + chain_.steps.size());
+    for (size_t i = 0; i < inputs.size(); ++i) values_[i] = *inputs[i];
+    for (Segment& s : prepared.segments) {
+      if (s.strips == nullptr) {  // its executor declares the accesses
+        values_[inputs_ + s.first] = run_step(chain_, s.first, s.first, values_, scalars_, host_);
+        continue;
+      }
+      for (const size_t v : s.inputs) {
+        if (v >= inputs_ || (announced_ >> v & 1) != 0 || values_[v].buffer->kind == BufferKind::kOnChip)
+          continue;
+        if (!host_.declared(v)) {
+          host_.at_step(first_reader(chain_, v));
+          host_.access(values_[v]);
+        }
+        announced_ |= uint32_t{1} << v;
+      }
+      run_segment(s);
+    }
+    finish();
+  }
+
+ private:
+  void run_segment(Segment& segment);
+  void finish();
+
+  /// Where output `o`, the value `v` of a segment, is to be written, if strips can be written there.
+  bool find_place(const ChainPlan& plan, size_t v, size_t o, size_t step, View* target) {
+    if (!results_[o].empty()) {
+      *target = results_[o];
+    } else if (!host_.place(o, value_like(plan, v), target)) {
+      return false;
+    }
+    if (!takes_strips(plan, v, *target)) return false;
+    for (size_t i = 0; i < inputs_; ++i) {
+      if (!shares_bytes(*target, values_[i])) continue;
+      // In place: each strip is read before it is written.
+      if (!same_cells(*target, values_[i]) || !same_shape(plan.shapes[v], values_[i]) ||
+          last_reader(chain_, i) > step)
+        return false;
+    }
+    for (size_t i = 0; i < results_.size(); ++i) {
+      if ((placed_ >> i & 1) != 0 && shares_bytes(*target, values_[static_cast<size_t>(chain_.outputs[i])]))
+        return false;
+    }
+    return true;
+  }
+  static bool same_shape(const ChainShape& s, const View& v) {
+    return s.rank == v.rank && std::equal(s.shape, s.shape + s.rank, v.shape);
+  }
+
+  const Chain& chain_;
+  size_t inputs_;
+  std::span<const Scalar> scalars_;
+  ChainHost& host_;
+  std::span<View> results_;
+  std::vector<View> values_;
+  uint32_t announced_ = 0, placed_ = 0;  // bits by input, by output
+};
+
+/// Runs a segment in strips.
+void ChainRun::run_segment(Segment& segment) {
   const Chain& chain = segment.chain;
   const ChainPlan& plan = segment.plan;
   const size_t inputs = segment.inputs.size();
@@ -223,40 +327,60 @@ void run_segment(Segment& segment, std::span<View> values, size_t chain_inputs,
   // Which values rest on storage that nothing ever wrote (02 O-209).
   std::vector<uint8_t> unwritten(local.size(), 0);
   for (size_t i = 0; i < inputs; ++i) {
-    local[i] = values[segment.inputs[i]];
+    local[i] = values_[segment.inputs[i]];
     unwritten[i] = never_written(local[i]);
   }
   for (size_t k = 0; k < chain.steps.size(); ++k) {
     const ChainStep& step = chain.steps[k];
-    if (plan.before[k]) local[inputs + k] = run_step(chain, k, local, scalars, host);
+    if (plan.before[k]) local[inputs + k] = run_step(chain, k, segment.first + k, local, scalars_, host_);
     const bool reads_lhs = chain_op(step.op).kind != ChainKind::kSpread;
     unwritten[inputs + k] = (reads_lhs && unwritten[static_cast<size_t>(step.lhs)]) ||
                             (step.rhs >= 0 && unwritten[static_cast<size_t>(step.rhs)]);
   }
   StripRun& run = *segment.strips;
   run.bind(local);
-  run.set_scalars(scalars);
+  run.set_scalars(scalars_);
   for (size_t o = 0; o < chain.outputs.size(); ++o) {
     const auto v = static_cast<size_t>(chain.outputs[o]);
-    View& value = values[segment.made[o]];
+    const size_t made = segment.made[o];
+    View& value = values_[made];
     if (plan.before[v - inputs]) {
       value = local[v];
       continue;
     }
-    const View* wanted = target(segment.made[o]);
-    bool direct = wanted != nullptr && takes_strips(plan, v, *wanted);
-    for (size_t i = 0; i < chain_inputs && direct; ++i) direct = !shares_bytes(*wanted, values[i]);
-    if (direct) {
-      value = *wanted;
+    size_t wanted = chain_.outputs.size();
+    for (size_t i = 0; i < chain_.outputs.size(); ++i) {
+      if (static_cast<size_t>(chain_.outputs[i]) == made) wanted = i;
+    }
+    View target;
+    if (wanted < chain_.outputs.size() && !unwritten[v] &&
+        find_place(plan, v, wanted, made - inputs_, &target)) {
+      value = std::move(target);
       std::copy_n(plan.shapes[v].valid, value.rank, value.valid);
       value.refresh_fully_valid();
+      placed_ |= uint32_t{1} << wanted;
+      if (results_[wanted].empty()) host_.placed(wanted, value);
     } else {
-      value = fresh_value(plan, v, host);
+      value = fresh_value(plan, v, host_);
       value.buffer->written.all = !unwritten[v];
     }
     run.output(v, value);
   }
   run.run();
+}
+
+void ChainRun::finish() {
+  for (size_t o = 0; o < chain_.outputs.size(); ++o) {
+    const View& value = values_[static_cast<size_t>(chain_.outputs[o])];
+    if (results_[o].empty()) {
+      results_[o] = value;
+      continue;
+    }
+    if (value.buffer == results_[o].buffer) continue;  // written in place
+    View into = results_[o];
+    std::copy_n(value.valid, into.rank, into.shape);
+    copy_cells(into, valid_region(value));
+  }
 }
 
 }  // namespace
@@ -268,39 +392,7 @@ bool chain_runs_in_strips(const Chain& chain, std::span<const View* const> input
 
 void run_chain(const Chain& chain, std::span<const View* const> inputs, std::span<const Scalar> scalars,
                ChainHost& host, std::span<View> results) {
-  Prepared& prepared = prepare(chain, inputs);
-  std::vector<View> values(inputs.size() + chain.steps.size());
-  for (size_t i = 0; i < inputs.size(); ++i) values[i] = *inputs[i];
-  auto target = [&](size_t v) -> const View* {
-    for (size_t o = 0; o < chain.outputs.size(); ++o) {
-      if (static_cast<size_t>(chain.outputs[o]) == v && !results[o].empty()) return &results[o];
-    }
-    return nullptr;
-  };
-  std::vector<uint8_t> announced(inputs.size(), 0);
-  for (Segment& s : prepared.segments) {
-    if (s.strips == nullptr) {  // its executor declares the accesses
-      values[inputs.size() + s.first] = run_step(prepared.chain, s.first, values, scalars, host);
-      continue;
-    }
-    for (const size_t v : s.inputs) {
-      if (v >= inputs.size() || announced[v] || values[v].buffer->kind == BufferKind::kOnChip) continue;
-      host.access(values[v]);
-      announced[v] = 1;
-    }
-    run_segment(s, values, inputs.size(), scalars, host, target);
-  }
-  for (size_t o = 0; o < chain.outputs.size(); ++o) {
-    const View& value = values[static_cast<size_t>(chain.outputs[o])];
-    if (results[o].empty()) {
-      results[o] = value;
-      continue;
-    }
-    if (value.buffer == results[o].buffer) continue;  // written in place
-    View into = results[o];
-    std::copy_n(value.valid, into.rank, into.shape);
-    copy_cells(into, valid_region(value));
-  }
+  ChainRun(prepare(chain, inputs), inputs, scalars, host, results);
 }
 
 }  // namespace pypto::vm

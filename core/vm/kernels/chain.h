@@ -45,6 +45,15 @@ class ChainHost {
   virtual View alloc(DType dtype, std::span<const int64_t> shape, bool zero) = 0;
   virtual void access(const View& v) = 0;  ///< read of memory that others can see
   virtual void warn(const char* id, std::string text) = 0;
+  /// Accesses and warnings from here on are those of a step (by Chain::steps).
+  virtual void at_step(size_t /*step*/) {}
+  /// Whether reads of this input were declared already.
+  virtual bool declared(size_t /*input*/) { return false; }
+  /// Where output `o` (by Chain::outputs) should be written, a window of the value's rank and shape; false:
+  /// into fresh storage. `value` has dtype, shape and valid extents but no storage yet.
+  virtual bool place(size_t /*o*/, const View& /*value*/, View* /*target*/) { return false; }
+  /// Output `o` will be written to `target`, a window that place() offered.
+  virtual void placed(size_t /*o*/, const View& /*target*/) {}
 };
 
 /// Whether an operation may be a step. Accepted are the operations without scratch-dependent results or

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // load, store, move, assemble, extract, concat and the internal copies (02 section 7).
+#include "core/vm/ops/movement.h"
+
 #include <algorithm>
 
 #include "core/ir/enums.h"
@@ -29,30 +31,43 @@ void copy_mx(const View& dst, const View& src, const Extents& offset, const Exte
   }
 }
 
-ExecStatus exec_load(OpCall& call) {
+/// The window that a load reads, and the tile it becomes.
+struct LoadWindow {
+  Extents offset, read;   ///< in axes of the source
+  Extents shapes, valid;  ///< of the tile
+};
+
+LoadWindow window_of_load(OpCall& call) {
   const View& source = call.view(0);
-  const Extents shapes(call.list(2));
+  LoadWindow w;
+  w.shapes = Extents(call.list(2));
   const int rank = source.rank;
-  const int lead = rank - shapes.rank;
+  const int lead = rank - w.shapes.rank;
   PYPTO_CHECK(lead >= 0, "load window has more axes than its source");
-  const Extents offset = expand_front(Extents(call.list(1)), rank, 0);
-  const Extents wanted = call.has(3) ? Extents(call.list(3)) : shapes;
-  check_valid(call, 0, wanted, shapes);
+  w.offset = expand_front(Extents(call.list(1)), rank, 0);
+  const Extents wanted = call.has(3) ? Extents(call.list(3)) : w.shapes;
+  check_valid(call, 0, wanted, w.shapes);
   const Extents extent = expand_front(wanted, rank, 1);
   for (int i = 0; i < rank; ++i) {
-    if (offset[i] < 0) fail_window(call, 0, source, i, offset[i], extent[i]);
+    if (w.offset[i] < 0) fail_window(call, 0, source, i, w.offset[i], extent[i]);
   }
-  if (param_int(call, 5, AttrKey::k_clamp, 0) == 0) check_window(call, 0, source, offset, extent, kClampHint);
-
-  Extents valid, read = extent;
+  if (param_int(call, 5, AttrKey::k_clamp, 0) == 0)
+    check_window(call, 0, source, w.offset, extent, kClampHint);
+  w.read = extent;
   for (int i = 0; i < rank; ++i) {
-    const int64_t available = std::max<int64_t>(source.valid[i] - offset[i], 0);
-    read[i] = std::min(extent[i], available);
-    if (i >= lead) valid.push(read[i]);
+    const int64_t available = std::max<int64_t>(source.valid[i] - w.offset[i], 0);
+    w.read[i] = std::min(extent[i], available);
+    if (i >= lead) w.valid.push(w.read[i]);
   }
   for (int i = 0; i < lead; ++i) {
-    if (read[i] == 0) valid[0] = read[lead] = 0;
+    if (w.read[i] == 0) w.valid[0] = w.read[lead] = 0;
   }
+  return w;
+}
+
+ExecStatus exec_load(OpCall& call) {
+  const View& source = call.view(0);
+  const auto [offset, read, shapes, valid] = window_of_load(call);
   View out = alloc_result(call, call.result_dtype(), shapes, valid);
   out.pad = source.pad;
   if (valid.product() > 0) {
@@ -288,7 +303,83 @@ ExecStatus exec_copy(OpCall& call) {
   return ExecStatus::kDone;
 }
 
+/// Parameters of a store or assemble.
+struct StoreParams {
+  int source = 0, offset = 1, target = 2;
+};
+StoreParams store_params(const OpCall& call) {
+  return call.op == OpId::k_assemble ? StoreParams{1, 2, 0} : StoreParams{0, 1, 2};
+}
+
 }  // namespace
+
+bool load_window(OpCall& call, View* window) {
+  const View& source = call.view(0);
+  if (!source.buffer || !source.buffer->written.all || nibble_packed(source) ||
+      source.dtype != call.result_dtype() || call.attr_int(AttrKey::k_layout, 0) > 1) {
+    return false;
+  }
+  const auto [offset, read, shapes, valid] = window_of_load(call);
+  const int lead = source.rank - shapes.rank;
+  if (source.pad != PadMode::kNull || shapes.rank == 0 || valid.product() == 0 ||
+      !std::ranges::equal(valid.span(), shapes.span())) {
+    return false;
+  }
+  View w = window_of(source, offset, read);
+  int64_t begin = 0, end = 0;
+  byte_range(w, &begin, &end);
+  if (begin < 0 || end > source.buffer->bytes) return false;
+  for (int i = 0; i < shapes.rank; ++i) {
+    w.shape[i] = w.valid[i] = shapes[i];
+    w.stride[i] = w.stride[lead + i];
+  }
+  w.rank = static_cast<int8_t>(shapes.rank);
+  w.snapshot = BufferRef();
+  // Rows of other windows would be gathered by every reader.
+  const int last = w.rank - 1;
+  bool rows = w.shape[last] == 1 || w.stride[last] == 1;
+  for (int i = 0; i + 1 < last; ++i)
+    rows = rows && (w.shape[i] == 1 || w.stride[i] == w.stride[i + 1] * w.shape[i + 1]);
+  if (!rows) return false;
+  touch(call, w, AccessKind::kRead);
+  *window = std::move(w);
+  return true;
+}
+
+bool store_window(const OpCall& call, const View& value, View* window) {
+  const StoreParams p = store_params(call);
+  const View& target = call.view(p.target);
+  if (!target.buffer || !target.fully_valid || nibble_packed(target) || target.dtype != value.dtype ||
+      value.rank == 0 || value.rank > target.rank) {
+    return false;
+  }
+  const Extents offset = expand_front(Extents(call.list(p.offset)), target.rank, 0);
+  const Extents extent = landing_extents(call, p.source, value, target.rank);
+  if (extent.product() == 0) return false;
+  check_window(call, p.target, target, offset, extent);
+  View w = window_of(target, offset, extent);
+  int64_t begin = 0, end = 0;
+  byte_range(w, &begin, &end);
+  if (begin < 0 || end > target.buffer->bytes) return false;
+  const int lead = target.rank - value.rank;
+  for (int i = 0; i < value.rank; ++i) {
+    w.shape[i] = value.shape[i];
+    w.valid[i] = value.valid[i];
+    w.stride[i] = w.stride[lead + i];
+  }
+  w.rank = value.rank;
+  w.fully_valid = value.fully_valid;
+  w.snapshot = BufferRef();
+  *window = std::move(w);
+  return true;
+}
+
+void finish_store(OpCall& call, const View& window) {
+  const View cells = valid_region(window);
+  touch(call, cells, AccessKind::kWrite);
+  mark_written(cells);
+  call.set_result(View(call.view(store_params(call).target)));
+}
 
 void register_movement(ExecTable& table) {
   table.set(OpId::k_load, exec_load);
