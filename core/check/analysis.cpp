@@ -50,12 +50,12 @@ void snapshot(const Box& box, const uint8_t* data, std::vector<uint8_t>* copy, u
 
 // ------------------------------------------------------------------ actors
 
-uint32_t Analysis::take_chain(int rank, const Dense* base) {
+uint32_t Analysis::take_chain(int rank, const ActorClock& known) {
   std::vector<uint32_t>& free = free_chains_[rank];
   const size_t n = std::min(free.size(), kChainCandidates);
   for (size_t k = 1; k <= n; ++k) {
     const uint32_t c = free[free.size() - k];
-    if (epoch_of(base, c) < chain_epoch_[c]) continue;
+    if (!known.knows(c, chain_epoch_[c])) continue;
     free.erase(free.end() - static_cast<std::ptrdiff_t>(k));
     return c;
   }
@@ -80,10 +80,10 @@ ActorId Analysis::start(const ActorInfo& info, std::span<const Clock> after) {
   meta.info = info;
   metas_.push_back(std::move(meta));
   ActorClock known;  // chain is chosen when everything it starts after is known
-  known.start(nullptr, kNoChain, 0);
+  known.start(kNoChain, 0);
   for (const Clock& c : after) known.acquire(c);
-  const uint32_t chain = take_chain(info.rank, known.base().get());
-  a.clock.start(known.base(), chain, chain_epoch_[chain] + 1);
+  const uint32_t chain = take_chain(info.rank, known);
+  a.clock.start(known, chain, chain_epoch_[chain] + 1);
   return id;
 }
 
@@ -115,7 +115,7 @@ Clock Analysis::end(ActorId actor) {
 
 Clock Analysis::join(std::span<const Clock> clocks) {
   ActorClock all;
-  all.start(nullptr, kNoChain, 0);
+  all.start(kNoChain, 0);
   const Clock* only = nullptr;
   size_t n = 0;
   for (const Clock& c : clocks) {
@@ -125,9 +125,7 @@ Clock Analysis::join(std::span<const Clock> clocks) {
     all.acquire(c);
   }
   if (n == 1) return *only;
-  auto data = std::make_shared<ClockData>();
-  data->base = all.base();
-  return data;
+  return all.release();
 }
 
 // ------------------------------------------------------------------ objects

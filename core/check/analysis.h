@@ -148,7 +148,7 @@ class Analysis final : public Checker {
   };
 
   // analysis.cpp
-  uint32_t take_chain(int rank, const Dense* base);
+  uint32_t take_chain(int rank, const ActorClock& known);
   Object& object(int32_t id) { return objects_[static_cast<size_t>(id)]; }
   History& history(int32_t object, int64_t part);
   Cell& cell(Object& o, int64_t offset);
@@ -195,7 +195,9 @@ class Analysis final : public Checker {
   std::unordered_map<int64_t, Part> parts_;
   std::unordered_map<int, Ears> ears_;  ///< by dispatch
   std::vector<int64_t> last_notify_;    ///< by rank: sequence of its last notify
-  std::vector<WaitRecord> waits_;
+  Chunks<WaitRecord> waits_;
+  Observed observed_;            ///< by the wait that is being judged
+  std::vector<Clock> acquired_;  ///< by it
   int64_t sequence_ = 0;
   PendingWrite pending_;
   std::vector<Found> found_;

@@ -22,15 +22,15 @@ inline bool ordered(const Mod& earlier, const Mod& later) {
 }  // namespace cells_detail
 
 template <class Before, class After>
-Observed judge_wait(const Cells& cells, const Cell& cell, ir::WaitCmp cmp, int32_t expected, Before before,
-                    After after) {
+void judge_wait(const Cells& cells, const Cell& cell, ir::WaitCmp cmp, int32_t expected, Before before,
+                After after, Observed& out) {
   using cells_detail::apply;
   using cells_detail::holds;
-  Observed out;
+  out.clear();
   // What is ordered before the wait comes first in every order worth looking at; what is unordered may
   // follow.
   int64_t value = cell.initial;
-  std::vector<const Mod*> open;
+  std::vector<const Mod*>& open = out.open;
   bool adds_only = true;
   for (const Mod& m : cells.mods.range(cell.mods)) {
     if (before(m)) {
@@ -40,13 +40,13 @@ Observed judge_wait(const Cells& cells, const Cell& cell, ir::WaitCmp cmp, int32
       adds_only = adds_only && m.kind == Mod::Kind::kAdd;
     }
   }
-  if (open.empty() || holds(cmp, value, expected)) return out;
+  if (open.empty() || holds(cmp, value, expected)) return;
   out.fresh = true;
   const bool counting = adds_only && cmp == ir::WaitCmp::kGe;
   if (open.size() == 1) {
-    out.sure = std::move(open);
+    out.sure.push_back(open.front());
     if (counting) out.without.push_back(value);
-    return out;
+    return;
   }
   int64_t positive = value;
   for (const Mod* m : open) positive += std::max(m->value, 0);
@@ -83,7 +83,6 @@ Observed judge_wait(const Cells& cells, const Cell& cell, ir::WaitCmp cmp, int32
     if (std::find(out.sure.begin(), out.sure.end(), m) == out.sure.end()) out.may.push_back(m);
     if (holds(cmp, v, expected)) break;
   }
-  return out;
 }
 
 }  // namespace pypto::check

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/chunks.h"
 #include "core/check/clock.h"
 #include "core/ir/enums.h"
 
@@ -38,7 +39,7 @@ struct WaitNote {
     int64_t notify = -1;
     int64_t without = 0;
   };
-  std::vector<Margin> margins;
+  FewList<Margin> margins;
   int32_t record = -1;  ///< index in the analysis' wait records
 };
 
@@ -59,9 +60,9 @@ class ListPool {
   struct Iterator {
     N* nodes;
     uint32_t at;
-    auto& operator*() const { return nodes[at - 1].value; }
+    auto& operator*() const { return (*nodes)[at - 1].value; }
     Iterator& operator++() {
-      at = nodes[at - 1].next;
+      at = (*nodes)[at - 1].next;
       return *this;
     }
     bool operator!=(const Iterator& o) const { return at != o.at; }
@@ -74,8 +75,8 @@ class ListPool {
     Iterator<N> end() const { return {nodes, 0}; }
   };
 
-  Range<Node> range(const List& l) { return {nodes_.data(), l.head}; }
-  Range<const Node> range(const List& l) const { return {nodes_.data(), l.head}; }
+  Range<Chunks<Node>> range(const List& l) { return {&nodes_, l.head}; }
+  Range<const Chunks<Node>> range(const List& l) const { return {&nodes_, l.head}; }
   const T& front(const List& l) const { return nodes_[l.head - 1].value; }
   const T& back(const List& l) const { return nodes_[l.tail - 1].value; }
   void push_back(List& l, T value) {
@@ -101,7 +102,7 @@ class ListPool {
   }
 
  private:
-  std::vector<Node> nodes_;
+  Chunks<Node> nodes_;
   uint32_t free_ = 0;
 };
 
@@ -143,17 +144,26 @@ class Cells {
 
 /// What a wait observes.
 struct Observed {
+  std::vector<const Mod*> open;  ///< not ordered with the wait
   std::vector<const Mod*> sure;  ///< not ordered before the wait, observed in every order
   std::vector<const Mod*> may;   ///< observed in this run, but not in every order
   std::vector<int64_t>
       without;         ///< per sure observation of a counting wait: what the others can bring the cell to
   bool fresh = false;  ///< the condition needs a modification that is not ordered before the wait
+
+  void clear() {
+    open.clear();
+    sure.clear();
+    may.clear();
+    without.clear();
+    fresh = false;
+  }
 };
 
 /// `before(mod)`: the modification happens before the wait; `after(mod)`: it is ordered after the wait.
 template <class Before, class After>
-Observed judge_wait(const Cells& cells, const Cell& cell, ir::WaitCmp cmp, int32_t expected, Before before,
-                    After after);
+void judge_wait(const Cells& cells, const Cell& cell, ir::WaitCmp cmp, int32_t expected, Before before,
+                After after, Observed& out);
 
 }  // namespace pypto::check
 

@@ -22,37 +22,66 @@ bool exceeds(const Dense& src, const Dense& dst) {
                      [](uint32_t e) { return e != 0; });
 }
 
-void ActorClock::own() {
+Dense& ActorClock::own() {
   if (!base_) {
     base_ = std::make_shared<Dense>();
   } else if (base_.use_count() > 1) {
-    base_ = std::make_shared<Dense>(*base_);
+    below_ = base_;
+    base_ = std::make_shared<Dense>(*below_);
   }
+  Dense& mine = const_cast<Dense&>(*base_);  // made here, and nobody else has it
+  for (const Component& c : extras_) {
+    if (mine.size() <= c.chain) mine.resize(c.chain + 1, 0);
+    mine[c.chain] = std::max(mine[c.chain], c.epoch);
+  }
+  extras_.clear();
+  return mine;
 }
 
 Clock ActorClock::release() {
   if (released_) return released_;
   auto data = std::make_shared<ClockData>();
   data->base = base_;
+  data->extras = extras_;
   data->chain = chain_;
   data->epoch = epoch_;
   released_ = std::move(data);
   return released_;
 }
 
+void ActorClock::acquire_base(const DensePtr& base) {
+  if (!base || base == base_ || base == below_) return;
+  if (!base_) {
+    stamp();  // what was released before did not know this
+    base_ = base;
+    return;
+  }
+  if (exceeds(*base, *base_)) {
+    stamp();
+    if (base_.use_count() > 1 && !exceeds(*base_, *base)) {
+      below_ = base_;
+      base_ = base;
+      return;
+    }
+    merge_into(own(), *base);
+  }
+  below_ = base;
+}
+
+void ActorClock::acquire_component(Component c) {
+  if (c.chain == kNoChain || c.chain == chain_ || knows(c.chain, c.epoch)) return;
+  stamp();
+  if (base_.use_count() != 1 && extras_.raise(c)) return;
+  Dense& mine = own();
+  if (mine.size() <= c.chain) mine.resize(c.chain + 1, 0);
+  mine[c.chain] = std::max(mine[c.chain], c.epoch);
+}
+
 void ActorClock::acquire(const Clock& clock) {
   if (!clock) return;
-  const bool new_base = clock->base && clock->base != base_ && (!base_ || exceeds(*clock->base, *base_));
-  const bool new_component = clock->chain != kNoChain && clock->chain != chain_ &&
-                             epoch_of(base_.get(), clock->chain) < clock->epoch;
-  if (!new_base && !new_component) return;
-  stamp();  // what was released before did not know this
-  own();
-  if (new_base) merge_into(*base_, *clock->base);
-  if (new_component) {
-    if (base_->size() <= clock->chain) base_->resize(clock->chain + 1, 0);
-    (*base_)[clock->chain] = std::max((*base_)[clock->chain], clock->epoch);
-  }
+  acquire_base(clock->base);
+  for (const Component& c : clock->extras) acquire_component(c);
+  acquire_component({clock->chain, clock->epoch});
 }
 
 }  // namespace pypto::check

@@ -31,7 +31,7 @@ void Recorder::log(Event e) {
   if (!logging_) return;
   if (log_.size() >= kMaxEvents) {
     logging_ = false;
-    log_ = {};
+    log_ = Chunks<Event>();
     return;
   }
   log_.push_back(std::move(e));
@@ -45,8 +45,8 @@ int64_t Recorder::id_of(const Clock& clock) {
 
 ActorId Recorder::start(const ActorInfo& info, std::span<const Clock> after) {
   if (logging_) {
-    Start e{info, {}};
-    for (const Clock& c : after) e.after.push_back(id_of(c));
+    auto e = std::make_unique<Start>(Start{info, {}});
+    for (const Clock& c : after) e->after.push_back(id_of(c));
     log(std::move(e));
   }
   return live_.start(info, after);
@@ -80,7 +80,7 @@ Clock Recorder::join(std::span<const Clock> clocks) {
 }
 
 void Recorder::add_object(int32_t object, const ObjectInfo& info) {
-  log(AddObject{object, info});
+  if (logging_) log(std::make_unique<AddObject>(AddObject{object, info}));
   live_.add_object(object, info);
 }
 
@@ -101,13 +101,13 @@ void Recorder::drop_part(int64_t part) {
 
 void Recorder::access(const Access& access) {
   if (logging_) {
-    Touch e;
-    e.access = access;
-    e.access.view = nullptr;
-    e.access.name = {};
+    auto e = std::make_unique<Touch>();
+    e->access = access;
+    e->access.view = nullptr;
+    e->access.name = {};
     if (access.view) {
-      e.rank = access.view->rank;
-      std::copy(access.view->stride, access.view->stride + e.rank, e.stride);
+      e->rank = access.view->rank;
+      std::copy(access.view->stride, access.view->stride + e->rank, e->stride);
     }
     log(std::move(e));
   }
@@ -126,15 +126,20 @@ void Recorder::notify(const Notify& notify) {
 Clock Recorder::observe(const Observe& observe) {
   Clock c = live_.observe(observe);
   if (logging_) {
-    Saw e{observe, id_of(observe.at), id_of(c)};
-    e.observe.at = nullptr;
-    log(std::move(e));
+    if (observe.actor >= 0) {
+      log(Saw{observe.actor, observe.object, observe.offset, observe.cmp, observe.expected, observe.seen,
+              observe.site, id_of(c)});
+    } else {
+      auto e = std::make_unique<Deferred>(Deferred{observe, id_of(observe.at), id_of(c)});
+      e->observe.at = nullptr;
+      log(std::move(e));
+    }
   }
   return c;
 }
 
 void Recorder::enter_collective(const Entered& entered) {
-  log(entered);
+  if (logging_) log(std::make_unique<Entered>(entered));
   live_.enter_collective(entered);
 }
 
@@ -183,12 +188,12 @@ void Recorder::replay() {
       return out;
     };
     for (const Event& event : log_) {
-      std::visit(Overloaded{[&](const Start& e) { analysis.start(e.info, all(e.after)); },
+      std::visit(Overloaded{[&](const Rare<Start>& e) { analysis.start(e->info, all(e->after)); },
                             [&](const Release& e) { keep(e.clock, analysis.release(e.actor)); },
                             [&](const Acquire& e) { analysis.acquire(e.actor, clock(e.clock)); },
                             [&](const End& e) { keep(e.clock, analysis.end(e.actor)); },
                             [&](const Join& e) { keep(e.clock, analysis.join(all(e.clocks))); },
-                            [&](const AddObject& e) { analysis.add_object(e.object, e.info); },
+                            [&](const Rare<AddObject>& e) { analysis.add_object(e->object, e->info); },
                             [&](const Forget& e) {
                               switch (e.what) {
                                 case Forget::What::kDrop:
@@ -202,11 +207,11 @@ void Recorder::replay() {
                                   break;
                               }
                             },
-                            [&](const Touch& e) {
+                            [&](const Rare<Touch>& e) {
                               vm::View view;
-                              view.rank = static_cast<int8_t>(e.rank);
-                              std::copy(e.stride, e.stride + e.rank, view.stride);
-                              Access a = e.access;
+                              view.rank = static_cast<int8_t>(e->rank);
+                              std::copy(e->stride, e->stride + e->rank, view.stride);
+                              Access a = e->access;
                               a.view = &view;
                               analysis.access(a);
                             },
@@ -216,11 +221,22 @@ void Recorder::replay() {
                               analysis.notify(n);
                             },
                             [&](const Saw& e) {
-                              Observe o = e.observe;
-                              o.at = clock(e.at);
+                              Observe o;
+                              o.actor = e.actor;
+                              o.object = e.object;
+                              o.offset = e.offset;
+                              o.cmp = e.cmp;
+                              o.expected = e.expected;
+                              o.seen = e.seen;
+                              o.site = e.site;
                               keep(e.clock, analysis.observe(o));
                             },
-                            [&](const Entered& e) { analysis.enter_collective(e); },
+                            [&](const Rare<Deferred>& e) {
+                              Observe o = e->observe;
+                              o.at = clock(e->at);
+                              keep(e->clock, analysis.observe(o));
+                            },
+                            [&](const Rare<Entered>& e) { analysis.enter_collective(*e); },
                             [&](const Round& e) {
                               analysis.end_round();
                               collector.now = e.round + 1;

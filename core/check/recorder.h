@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -83,7 +84,17 @@ class Recorder final : public Checker {
     Notify notify;
     int64_t release;
   };
-  struct Saw {
+  struct Saw {  ///< by an actor
+    ActorId actor;
+    int32_t object;
+    int64_t offset;
+    ir::WaitCmp cmp;
+    int32_t expected;
+    int32_t seen;
+    const vm::Site* site;
+    int64_t clock;
+  };
+  struct Deferred {
     Observe observe;
     int64_t at;
     int64_t clock;
@@ -91,8 +102,10 @@ class Recorder final : public Checker {
   struct Round {
     int64_t round;
   };
-  using Event =
-      std::variant<Start, Release, Acquire, End, Join, AddObject, Forget, Touch, Signal, Saw, Entered, Round>;
+  template <class E>
+  using Rare = std::unique_ptr<E>;  ///< large ones: most events are signals
+  using Event = std::variant<Rare<Start>, Release, Acquire, End, Join, Rare<AddObject>, Forget, Rare<Touch>,
+                             Signal, Saw, Rare<Deferred>, Rare<Entered>, Round>;
 
   Sink* this_sink() { return &tap_; }
   bool logging() const { return logging_; }
@@ -108,7 +121,7 @@ class Recorder final : public Checker {
   Analysis live_;
   bool logging_ = true;
   bool replayed_ = false;
-  std::vector<Event> log_;
+  Chunks<Event> log_;
   int64_t clocks_ = 0;
   std::set<std::string> told_;
 };

@@ -121,7 +121,7 @@ Clock Analysis::observe(const Observe& x) {
   Actor* actor = x.actor >= 0 ? &actors_[static_cast<size_t>(x.actor)] : nullptr;
   ActorClock deferred;
   if (!actor) {
-    deferred.start(nullptr, kNoChain, 0);
+    deferred.start(kNoChain, 0);
     deferred.acquire(x.at);
   }
   ActorClock& clock = actor ? actor->clock : deferred;
@@ -136,9 +136,10 @@ Clock Analysis::observe(const Observe& x) {
   }
   const uint32_t stamp = actor ? clock.stamp() : 0;
   auto before = [&](const Mod& m) { return clock.knows(m.chain, m.epoch); };
-  const Observed seen = judge_wait(o.cells, c, x.cmp, x.expected, before, [](const Mod&) { return false; });
+  const Observed& seen = observed_;
+  judge_wait(o.cells, c, x.cmp, x.expected, before, [](const Mod&) { return false; }, observed_);
 
-  Ears& ears = ears_[x.info.dispatch];
+  Ears& ears = ears_[metas_[meta].info.dispatch];
   WaitRecord record;
   record.meta = meta;
   record.object = x.object;
@@ -161,7 +162,8 @@ Clock Analysis::observe(const Observe& x) {
       if (before(m)) hear(m.meta);
     }
   }
-  std::vector<Clock> sure;
+  std::vector<Clock>& sure = acquired_;
+  sure.clear();
   WaitNote note;
   note.number = wait_count_++;
   for (size_t k = 0; k < seen.sure.size(); ++k) {
@@ -180,7 +182,7 @@ Clock Analysis::observe(const Observe& x) {
       w.cmp = x.cmp;
       w.expected = x.expected;
       w.record = static_cast<int32_t>(waits_.size());
-      waits_.push_back(record);
+      waits_.push_back(WaitRecord(record));
       missed_value(x.object, x.offset, w, m);
       break;
     }
@@ -264,7 +266,8 @@ void Analysis::enter_collective(const Entered& x) {
 void Analysis::judge_again(Cells& cells, Cell& c, const Mod& mod) {
   for (WaitNote& w : cells.waits.range(c.waits)) {
     if (w.margins.empty() || w.chain == mod.chain || mod.release->at(w.chain) >= w.epoch) continue;
-    for (WaitNote::Margin& margin : w.margins) {
+    for (size_t i = 0; i < w.margins.size(); ++i) {
+      WaitNote::Margin& margin = w.margins[i];
       if (margin.chain == mod.chain || mod.release->at(margin.chain) >= margin.epoch) continue;
       margin.without += mod.value;
       if (margin.without >= w.expected) newly_withdrawn_.insert({w.number, margin.notify});

@@ -112,10 +112,7 @@ void Simulation::step_actor(Actor& actor) {
       actor.state = Actor::State::kDone;
       actor.deliver();
       actor.end = checker->end(actor.id);
-      log_.push_back({&actor,
-                      0,
-                      {actor.key.rank, actor.key.dispatch, actor.key.task, actor.key.block, 0},
-                      &actor.dispatch});
+      log_.push_back({&actor});
       break;
     case vm::RunStatus::kQuantum:
     case vm::RunStatus::kYield:
@@ -153,12 +150,14 @@ void Simulation::fail_actor(Actor& actor, Diagnostic d) {
 
 // ------------------------------------------------------------------ commit
 
+ActorKey Simulation::LogEntry::issuer() const {
+  ActorKey key = actor->key;
+  key.lane = 0;
+  return key;
+}
+
 void Simulation::log_notify(PendingNotify n) {
-  const Actor& root = *n.block->root;
-  log_.push_back({nullptr,
-                  notifies_.size(),
-                  {root.key.rank, root.key.dispatch, root.key.task, root.key.block, 0},
-                  &root.dispatch});
+  log_.push_back({n.block->root.get(), notifies_.size()});
   ++objects[static_cast<size_t>(n.buffer->object)].pending_notifies;
   if (n.block->notifies.empty()) notifying_blocks_.push_back(n.block);
   n.block->notifies.push_back(notifies_.size());
@@ -167,7 +166,7 @@ void Simulation::log_notify(PendingNotify n) {
 
 void Simulation::log_wait(int32_t object, int64_t offset, int rank, const vm::Site* site) {
   if (cell_events.size() >= kMaxCellEvents) return;
-  cell_events.push_back({object, rank, offset, 0, 0, static_cast<int32_t>(round_), true, site});
+  cell_events.push_back({offset, site, object, rank, 0, 0, static_cast<int32_t>(round_), true});
 }
 
 bool Simulation::pending_notify_in(const Actor& actor, const vm::View& v) {
@@ -200,12 +199,23 @@ void Simulation::apply(PendingNotify& n) {
   if (n.op == ir::NotifyOp::kAtomicAdd) overflow = __builtin_add_overflow(before, n.value, &after);
   std::memcpy(n.buffer->data + n.offset, &after, sizeof(after));
   if (cell_events.size() < kMaxCellEvents) {
-    cell_events.push_back({n.buffer->object, n.rank, n.offset, before, after, static_cast<int32_t>(round_),
-                           false, n.event.site});
+    cell_events.push_back(
+        {n.offset, n.site, n.buffer->object, n.rank, before, after, static_cast<int32_t>(round_), false});
   }
-  n.event.before = before;
-  n.event.after = after;
-  if (checking) checker->notify(n.event);
+  if (checking) {
+    check::Notify e;
+    e.who = n.who;
+    e.release = std::move(n.release);
+    e.object = n.buffer->object;
+    e.offset = n.offset;
+    e.op = n.op;
+    e.value = n.value;
+    e.before = before;
+    e.after = after;
+    e.site = n.site;
+    e.iteration = n.iteration;
+    checker->notify(e);
+  }
   if (overflow && options.checks != Checks::kOff) {
     Diagnostic d;
     d.cls = ErrorClass::kProtocolError;
@@ -216,7 +226,7 @@ void Simulation::apply(PendingNotify& n) {
                 objects[static_cast<size_t>(n.buffer->object)].name + " on rank " +
                 std::to_string(objects[static_cast<size_t>(n.buffer->object)].rank);
     d.hint = "reset between rounds";
-    if (n.event.site) d.span = n.event.site->span;
+    if (n.site) d.span = n.site->span;
     d.rank = n.rank;
     report(std::move(d));
   }
@@ -277,16 +287,16 @@ void Simulation::recheck_cells() {
 void Simulation::withhold() {
   std::vector<LogEntry> all = std::move(held_);
   held_.clear();
-  for (const LogEntry& e : all) --e.dispatch->active;
-  all.insert(all.end(), log_.begin(), log_.end());
+  for (const LogEntry& e : all) --e.actor->dispatch.active;
+  for (const LogEntry& e : log_) all.push_back(e);
   log_.clear();
   const bool nothing_else = next_.empty();
   for (const LogEntry& e : all) {
     const bool behind =
-        std::any_of(held_.begin(), held_.end(), [&](const LogEntry& h) { return h.issuer == e.issuer; });
-    if (behind || (!nothing_else && policy.withholds(e.issuer, round_))) {
+        std::any_of(held_.begin(), held_.end(), [&](const LogEntry& h) { return h.issuer() == e.issuer(); });
+    if (behind || (!nothing_else && policy.withholds(e.issuer(), round_))) {
       held_.push_back(e);
-      ++e.dispatch->active;
+      ++e.actor->dispatch.active;
     } else {
       log_.push_back(e);
     }
@@ -297,8 +307,8 @@ void Simulation::commit() {
   if (policy.explores()) withhold();
   for (size_t i = 0; i < log_.size(); ++i) {
     const LogEntry e = log_[i];
-    if (e.done) {
-      finish_actor(*e.done);
+    if (e.done()) {
+      finish_actor(*e.actor);
     } else if (!notifies_[e.notify].applied) {
       apply(notifies_[e.notify]);
     }
@@ -306,16 +316,20 @@ void Simulation::commit() {
   log_.clear();
   for (Block* block : notifying_blocks_) block->notifies.clear();
   notifying_blocks_.clear();
-  std::vector<PendingNotify> kept;
+  Chunks<PendingNotify> kept;
   for (LogEntry& e : held_) {
-    if (e.done) continue;
+    if (e.done()) continue;
     PendingNotify& n = notifies_[e.notify];
     e.notify = kept.size();
     if (n.block->notifies.empty()) notifying_blocks_.push_back(n.block);
     n.block->notifies.push_back(kept.size());
     kept.push_back(std::move(n));
   }
-  notifies_ = std::move(kept);
+  if (held_.empty()) {
+    notifies_.clear();
+  } else {
+    notifies_ = std::move(kept);
+  }
   recheck_cells();
   checker->end_round();
   drain_completions();

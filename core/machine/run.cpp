@@ -194,11 +194,7 @@ void Simulation::retain_windows() {
 
 void Simulation::sort_reports() {
   for (int r = 0; r < ranks; ++r) {
-    const auto& of_rank = traffic_[static_cast<size_t>(r)];
-    for (size_t peer = 0; peer < of_rank.size(); ++peer) {
-      if (of_rank[peer].first)
-        run_report.ranks[static_cast<size_t>(r)].by_peer[static_cast<int>(peer)] = of_rank[peer];
-    }
+    run_report.ranks[static_cast<size_t>(r)].by_peer = std::move(traffic_[static_cast<size_t>(r)]);
   }
   std::stable_sort(run_report.dispatches.begin(), run_report.dispatches.end(),
                    [](const DispatchRecord& a, const DispatchRecord& b) {

@@ -83,7 +83,7 @@ struct RankReport {
   int64_t tasks = 0;
   std::map<std::string, int64_t> kernels;
   CommCounters comm;
-  std::map<int, std::pair<int64_t, int64_t>> by_peer;  ///< peer -> messages, bytes
+  std::vector<std::pair<int64_t, int64_t>> by_peer;  ///< by peer: messages, bytes; empty: nothing was sent
   std::map<std::string, int64_t> rounds;
   std::map<std::string, int64_t> peak_memory;
   double device_time_us = 0;

@@ -123,17 +123,12 @@ ExecStatus op_notify(Actor& actor, vm::OpCall& call) {
   ++(peer == place.me ? comm.notify_self : comm.notify_remote);
   if (peer != place.me)
     sim.count_traffic(actor.dispatch.rank, place.domain->members[static_cast<size_t>(peer)], 0);
-  check::Notify& e = n.event;
-  e.site = actor.site();
+  n.site = actor.site();
   n.rank = actor.dispatch.rank;
   if (sim.checking) {
-    e.who = sim.checker->identity(actor.id);
-    e.release = sim.checker->release(actor.id);
-    e.object = n.buffer->object;
-    e.offset = n.offset;
-    e.op = n.op;
-    e.value = n.value;
-    e.iteration = actor.fiber->steps;
+    n.who = sim.checker->identity(actor.id);
+    n.release = sim.checker->release(actor.id);
+    n.iteration = actor.fiber->steps;
   }
   sim.log_notify(std::move(n));
   return ExecStatus::kDone;
@@ -162,7 +157,6 @@ ExecStatus op_wait(Actor& actor, vm::OpCall& call) {
     if (sim.checking) {
       check::Observe o;
       o.actor = actor.id;
-      o.info = actor.info();
       o.object = signal.buffer->object;
       o.offset = offset;
       o.cmp = cmp;

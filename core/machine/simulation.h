@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/chunks.h"
 #include "core/machine/actor.h"
 #include "core/machine/schedule.h"
 #include "core/machine/state.h"
@@ -62,12 +63,15 @@ class Simulation final : public check::Sink {
   // ---- signals
   struct PendingNotify {
     vm::BufferRef buffer;
-    int64_t offset = 0;
-    ir::NotifyOp op = ir::NotifyOp::kAtomicAdd;
-    int32_t value = 0;
-    check::Notify event;
-    int32_t rank = -1;
     Block* block = nullptr;  ///< of the issuer
+    const vm::Site* site = nullptr;
+    int64_t offset = 0;
+    check::Clock release;  ///< while checks are on: as in check::Notify
+    int64_t who = -1;
+    uint64_t iteration = 0;
+    int32_t value = 0;
+    int32_t rank = -1;
+    ir::NotifyOp op = ir::NotifyOp::kAtomicAdd;
     bool applied = false;
   };
   void log_notify(PendingNotify n);
@@ -133,15 +137,17 @@ class Simulation final : public check::Sink {
   std::vector<std::unique_ptr<HostStep>> steps;
   std::vector<Group> groups;
   std::unordered_map<int, SignalUse> signal_uses;  ///< by window buffer
-  std::vector<CellEvent> cell_events;
+  Chunks<CellEvent> cell_events;
 
  private:
   friend class Actor;
   struct LogEntry {
-    Actor* done = nullptr;  ///< else a notify
-    size_t notify = 0;
-    ActorKey issuer;  ///< of the block, for withholding
-    Dispatch* dispatch = nullptr;
+    Actor* actor = nullptr;  ///< that is done; of a notify: the root of the issuer's block
+    size_t notify = kDone;
+    static constexpr size_t kDone = SIZE_MAX;
+    bool done() const { return notify == kDone; }
+    /// Of the block or control plane, for withholding.
+    ActorKey issuer() const;
   };
 
   // rounds.cpp
@@ -194,9 +200,9 @@ class Simulation final : public check::Sink {
   std::vector<int32_t> free_objects_;
   std::vector<Actor*> runnable_;
   std::vector<Actor*> next_;
-  std::vector<LogEntry> log_;   ///< of this round
+  Chunks<LogEntry> log_;        ///< of this round
   std::vector<LogEntry> held_;  ///< withheld from earlier rounds, in order of issue
-  std::vector<PendingNotify> notifies_;
+  Chunks<PendingNotify> notifies_;
   std::vector<Block*> notifying_blocks_;
   struct Watch {
     int64_t offset = 0;

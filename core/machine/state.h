@@ -69,13 +69,13 @@ struct Domain {
 
 /// A committed notify or a satisfied wait, kept for the report of a standstill.
 struct CellEvent {
+  int64_t offset = 0;
+  const vm::Site* site = nullptr;
   int32_t object = -1;
   int32_t rank = -1;  ///< who did it
-  int64_t offset = 0;
   int32_t before = 0, after = 0;
   int32_t round = 0;
   bool wait = false;
-  const vm::Site* site = nullptr;
 };
 
 /// The collectives that ranks entered on one signal window, in order.

@@ -72,8 +72,10 @@ nb::list ranks_list(const RunReport& r) {
     d["kernels"] = nb::cast(k.kernels);
     d["comm"] = comm_dict(k.comm);
     nb::dict peers;
-    for (const auto& [peer, traffic] : k.by_peer)
-      peers[nb::int_(peer)] = nb::make_tuple(traffic.first, traffic.second);
+    for (size_t peer = 0; peer < k.by_peer.size(); ++peer) {
+      const auto& [messages, bytes] = k.by_peer[peer];
+      if (messages) peers[nb::int_(peer)] = nb::make_tuple(messages, bytes);
+    }
     d["by_peer"] = peers;
     d["rounds"] = nb::cast(k.rounds);
     d["peak_memory"] = nb::cast(k.peak_memory);
