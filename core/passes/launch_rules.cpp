@@ -142,7 +142,7 @@ enum Direction { kC2V, kV2C };
 /// What one AIC or AIV function says of one pipe.
 struct End {
   Span declared;  ///< unknown: no initialize_pipe call
-  int64_t dir_mask = 0;
+  int64_t dir_mask = 0, slot_size = 0;
   std::array<std::vector<ExprPtr>, 2> pushes, pops, frees;  ///< by direction
 };
 
@@ -161,6 +161,7 @@ Ends ends_of(const Function& f) {
       case OpId::k_aiv_initialize_pipe:
         end(e).declared = e->span;
         end(e).dir_mask = e->attrs.get_int(AttrKey::k_dir_mask);
+        end(e).slot_size = e->attrs.get_int(AttrKey::k_slot_size);
         break;
       case OpId::k_reserve_buffer:
         ++out.reserved;
@@ -193,6 +194,25 @@ Ends ends_of(const Function& f) {
   return out;
 }
 
+/// A slot holds the tile as it is stored, rows padded (01 L-146).
+void check_slot(const Expr& push, int64_t slot) {
+  const ir::Type& t = *push.args[0]->type;
+  const int64_t bits = dtype_bits(t.dtype) == 1 ? 8 : dtype_bits(t.dtype);
+  if (!t.static_shape() || t.rank() == 0 || slot <= 0) return;
+  const int64_t plain = (t.static_elements() * bits + 7) / 8;
+  const int64_t row = (t.shape.back().value * bits + 7) / 8;
+  if (row % 32 == 0 || plain > slot) return;
+  const int64_t stored = plain / row * ((row + 31) / 32 * 32);
+  if (stored <= slot) return;
+  refuse("the tile " + ir::shape_text(t.shape) + " " + std::string(dtype_text(t.dtype)) +
+             " does not fit a slot of " + std::to_string(slot) + " bytes: its rows have " +
+             std::to_string(row) +
+             " bytes and must be 32-byte aligned (a multiple of 32 bytes), so that it takes " +
+             std::to_string(stored),
+         push.span,
+         "give slot_size at least " + std::to_string(stored) + " bytes, or rows of a multiple of 32 bytes");
+}
+
 void check_function(const Function& f, const Ends& ends) {
   const bool cube = f.type == FunctionType::kAIC;
   const std::string side = cube ? "aic" : "aiv";
@@ -207,6 +227,7 @@ void check_function(const Function& f, const Ends& ends) {
       }
     }
     const Direction in = cube ? kV2C : kC2V;
+    for (const auto& push : end.pushes[kV2C]) check_slot(*push, end.slot_size);
     if (!end.pops[in].empty() && end.frees[in].empty()) {
       refuse("'" + f.name + "' pops from pipe " + std::to_string(id) + " and never frees a slot",
              end.pops[in].front()->span,

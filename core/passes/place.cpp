@@ -9,6 +9,7 @@
 #include "core/passes/core_kinds.h"
 #include "core/passes/lane_rules.h"
 #include "core/passes/passes.h"
+#include "core/passes/tile_bytes.h"
 #include "core/passes/walk.h"
 
 namespace pypto::passes {
@@ -227,9 +228,42 @@ void check_layouts(const Function& f) {
     if ((t.tile_view->blayout && *t.tile_view->blayout != fixed.first) ||
         (t.tile_view->slayout && *t.tile_view->slayout != fixed.second)) {
       fail(ErrorClass::kValueError,
-           "Tile '" + v->name + "' lives in " + type_text(t) +
-               ", whose layout is fixed: it does not allow blayout/slayout to override",
+           "Tile '" + v->name + "' lives in pl.Mem." + space_name(t.space) +
+               ", whose layout is fixed: pl.Mem." + space_name(t.space) +
+               " does not allow blayout/slayout to override",
            v->span, "leave blayout and slayout out");
+    }
+  }
+}
+
+/// 01 L-146: rows are stored in multiples of 32 bytes, which a stride or a size that was written may not
+/// contradict.
+void check_alignment(const Function& f, ir::Arch arch) {
+  for (const auto& v : f.vars) {
+    const Type& t = *v->type;
+    if (!t.is_tile() || t.rank() == 0 || !t.static_shape()) continue;
+    if (t.space != MemorySpace::kVec && t.space != MemorySpace::kUnset) continue;
+    const int64_t bits = dtype_bits(t.dtype) == 1 ? 8 : dtype_bits(t.dtype);
+    const auto bytes = [&](int64_t n) { return (n * bits + 7) / 8; };
+    const bool column = t.tile_view && t.tile_view->blayout &&
+                        *t.tile_view->blayout == ir::TileLayout::kColMajor && t.rank() == 2;
+    const int64_t line = bytes(column ? t.shape[0].value : t.shape.back().value);
+    const auto refuse = [&](const std::string& what, int64_t has) {
+      fail(ErrorClass::kCompileError,
+           "Tile '" + v->name + "' " + ir::shape_text(t.shape) + " " + std::string(dtype_text(t.dtype)) +
+               ": " + what + " makes " + (column ? "columns" : "rows") + " of " + std::to_string(has) +
+               " bytes, which are not 32-byte aligned; a multiple of 32 bytes is required",
+           v->span, "leave it out: the tile is then stored padded, with the same values");
+    };
+    if (t.tile_view && t.tile_view->stride.size() == t.shape.size() && t.rank() >= 2) {
+      const ir::Dim& pitch = t.tile_view->stride[t.shape.size() - (column ? 1 : 2)];
+      if (pitch.is_const() && bytes(pitch.value) % 32 != 0)
+        refuse("the stride in its view", bytes(pitch.value));
+    }
+    const int64_t stored = tile_bytes(t, MemorySpace::kVec, arch);
+    if (t.memref && t.memref->size > 0 && line % 32 != 0 && t.memref->size < stored &&
+        t.memref->size >= bytes(t.static_elements())) {
+      refuse("the size of its MemRef, " + std::to_string(t.memref->size) + " bytes,", line);
     }
   }
 }
@@ -366,6 +400,7 @@ void place(ir::Module& module) {
     if (f->is_sub_worker || !f->is_kernel() || !f->external_source.empty()) continue;
     SpaceAssigner(*f).run();
     check_layouts(*f);
+    check_alignment(*f, module.arch);
     MixedStores check(*f);
     check_lane_rules(*f);
     set_core_kind(*f);

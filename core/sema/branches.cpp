@@ -44,7 +44,12 @@ void FunctionBuilder::exec_from(const std::vector<syn::StmtPtr>& body, size_t fi
       exec_if(s, &body, i + 1);
       return;
     }
-    exec(s);
+    try {
+      exec(s);
+    } catch (Failure& f) {  // what knows no place of its own is at the statement
+      if (!f.diagnostic().span.known()) f.diagnostic().span = s.span;
+      throw;
+    }
   }
 }
 

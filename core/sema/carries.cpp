@@ -122,7 +122,12 @@ void FunctionBuilder::loop_yield(LoopInfo& loop, const std::vector<std::string>&
     ExprPtr e = to_expr(got[i], list[i]->span);
     const TypePtr& want = loop.carry_types[i];
     if (e->untyped && want->is_scalar() && want->dtype != DType::kTaskId) {
-      e = ir::convert_scalar(e, want->dtype, "carried value '" + loop.carried[i] + "'");
+      try {
+        e = ir::convert_scalar(e, want->dtype, "carried value '" + loop.carried[i] + "'");
+      } catch (Failure& f) {
+        if (!f.diagnostic().span.known()) f.diagnostic().span = list[i]->span;
+        throw;
+      }
     }
     bool move = false;
     if (!meets(*want, *e->type, &move)) {

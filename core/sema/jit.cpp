@@ -343,7 +343,7 @@ ir::FunctionPtr ProgramBuilder::specialise(const std::shared_ptr<FunctionSource>
       spec.type = a.type;
     } else {
       std::string got = t ? ir::type_text(*t) : "no type";
-      reject(t ? ErrorClass::kParserTypeError : ErrorClass::kValueError, call,
+      reject(ErrorClass::kValueError, call,
              "missing inferred tensor metadata for parameter '" + p.name + "' of '" + source->name +
                  "' (argument '" + (i < arg_names.size() ? arg_names[i] : "") + "' has " + got + ")",
              "annotate the parameter, or pass a tensor whose type is known");

@@ -146,8 +146,10 @@ Value FunctionBuilder::call_operation(ir::OpForm form, const std::string& name, 
       if (positional >= limit) {
         bad(spelling + "() takes " +
                 (limit == 0 ? "no positional arguments"
-                            : "at most " + std::to_string(limit) + " positional argument" +
-                                  (limit == 1 ? "" : "s")) +
+                 : limit == 1 && !params[0].has_default
+                     ? "exactly one positional argument"
+                     : "at most " + std::to_string(limit) + " positional argument" +
+                           (limit == 1 ? "" : "s")) +
                 ", got " + std::to_string(e.items.size() - 1) + " (surplus: " + source_text(*a.syntax) + ")",
             a.span);
       }

@@ -40,7 +40,7 @@ void FunctionBuilder::exec_jump(const syn::Stmt& s) {
   }
   if (regions_.size() > loop.regions) {
     reject(ErrorClass::kInvalidOperationError, s.span,
-           word + " not supported here: the " + regions_.back()->name + " region at line " +
+           word + " outside loop: the " + regions_.back()->name + " region at line " +
                std::to_string(regions_.back()->span.line) + " lies between it and its loop",
            {}, notes);
   }

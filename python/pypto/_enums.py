@@ -18,16 +18,21 @@ class _Meta(EnumMeta):
         raise _unknown_member(cls.__name__, name, list(members))
 
 
+# Enums whose members stand in annotations (01 L-28): what a member is called there.
+_IN_ANNOTATIONS = {"TensorLayout": "layout", "MemorySpace": "memory space"}
+
+
 def _unknown_member(enum_name, name, members):
     from pypto import _errors
 
-    class UnknownMember(_errors.ParserSyntaxError, AttributeError):
-        pass
-
-    UnknownMember.__name__ = UnknownMember.__qualname__ = "ParserSyntaxError"
+    what = _IN_ANNOTATIONS.get(enum_name)
+    base = _errors.ParserTypeError if what else _errors.ParserSyntaxError
+    kind = type(base.__name__, (base, AttributeError), {"__module__": base.__module__})
     near = _core.nearest(name, members)
     hint = f"did you mean {enum_name}.{near}?" if near else None
-    return UnknownMember(f"Unknown {enum_name} value: {name}. Expected one of: {', '.join(members)}", hint=hint)
+    text = f"Unknown {what}: {name}. " if what else ""
+    text += f"Unknown {enum_name} value: {name}. Expected one of: {', '.join(members)}"
+    return kind(text, _errors.caller_span(), hint)
 
 
 class _LanguageEnum(IntEnum, metaclass=_Meta):

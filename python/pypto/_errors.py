@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 
@@ -66,6 +67,25 @@ def _span_dict(span):
     out.setdefault("begin_line", out["line"])
     out.setdefault("begin_column", out["column"])
     return out
+
+
+_PACKAGE = os.path.dirname(__file__) + os.sep
+
+
+def caller_span():
+    """Place of the innermost frame outside the package, None if there is none."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    if frame is None or frame.f_code.co_filename.startswith("<"):
+        return None
+    column = 1
+    positions = getattr(frame.f_code, "co_positions", None)  # Python 3.11
+    if positions is not None and frame.f_lasti >= 0:
+        found = next(itertools.islice(positions(), frame.f_lasti // 2, None), None)
+        if found is not None and found[2] is not None:
+            column = found[2] + 1
+    return {"filename": frame.f_code.co_filename, "line": frame.f_lineno, "column": column}
 
 
 class ParserError(DiagnosticError):

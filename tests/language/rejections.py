@@ -4,6 +4,7 @@
 import itertools
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pypto.language as pl
 import pypto.language.distributed as pld
@@ -79,3 +80,25 @@ class P:
 """,
         **names,
     )["P"]
+
+
+def place(error: Any) -> tuple[str, int, int]:
+    """File, line and column that an error points at."""
+    span = getattr(error, "span", None)
+    if span is None:
+        span = error.diagnostics[0].span
+        return span.filename, span.line, span.column
+    return span["filename"], span["line"], span["column"]
+
+
+def assert_points_into(error: Any, folder: Path, body: str) -> None:
+    """The error points at a token of `body`, as indented by 8 in a file of `folder` (01 L-181)."""
+    file, line, column = place(error)
+    assert Path(file).parent == folder, f"{file}: {error}"
+    lines = Path(file).read_text().splitlines()
+    wanted = indent(body, 8).splitlines()
+    # The last place: other functions of the program may hold the same line.
+    first = max(i for i in range(len(lines)) if lines[i : i + len(wanted)] == wanted)
+    assert first < line <= first + len(wanted), f"line {line}: {error}"
+    token = lines[line - 1][column - 1 :]
+    assert column > 8 and token and not token[0].isspace(), f"column {column}: {error}"

@@ -3,7 +3,7 @@
 
 import pytest
 from pypto.language.parser import diagnostics as d
-from rejections import define, kernel
+from rejections import assert_points_into, define, kernel
 
 CASES = [
     # L-80, L-81: statements
@@ -298,6 +298,7 @@ def test_rejected(tmp_path, body, cls, fragments):
         kernel(tmp_path, body, object_value=Opaque(), WIDTH=64)
     for fragment in fragments:
         assert fragment in str(info.value) + str(getattr(info.value, "hint", "")), str(info.value)
+    assert_points_into(info.value, tmp_path, body)
 
 
 def test_operand_error_is_chained(tmp_path):  # L-179

@@ -3,7 +3,7 @@
 
 import pytest
 from pypto.language.parser import diagnostics as d
-from rejections import define, orchestration
+from rejections import assert_points_into, define, orchestration
 
 AT = "with pl.at(level=pl.Level.CORE_GROUP{}):\n    t = pl.load(x, [0, 0], [64, 64])\n    o = pl.store(t, [0, 0], o)"
 SPMD = "with pl.spmd(4{}):\n    i = pl.get_block_idx()\n    o = pl.store(pl.load(x, [i * 16, 0], [16, 64]), [i * 16, 0], o)"
@@ -243,6 +243,7 @@ def test_rejected(tmp_path, body, cls, fragments):
         orchestration(tmp_path, body)
     for fragment in fragments:
         assert fragment in str(info.value), str(info.value)
+    assert_points_into(info.value, tmp_path, body)
 
 
 def test_conditional_return_needs_an_else(tmp_path):  # L-52

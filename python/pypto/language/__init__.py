@@ -45,10 +45,14 @@ def _unknown_name(path, name):
     module = sys.modules.get(path.replace("pld", "pypto.language.distributed").replace("pl.", "pypto.language."), None)
     names = list(getattr(sys.modules[__name__] if path == "pl" else module, "__all__", ()))
     near = _core.nearest(name, names)
-    kind = f"; Unknown dtype: {name}" if name.isupper() and path == "pl" else ""
-    return UnknownName(
-        f"module '{path}' has no attribute '{name}'{kind}", hint=f"did you mean {path}.{near}?" if near else None
-    )
+    # Python evaluates annotations by itself; what such a name was meant for shows in its spelling.
+    kind = ""
+    if path == "pl" and name.isupper():
+        kind = f"; Unknown dtype: {name}"
+    elif path in ("pl", "pld") and near in _annotations.EXPORTS and near[:1].isupper():
+        kind = f"; Unsupported type annotation: {path}.{name}"
+    hint = f"did you mean {path}.{near}?" if near else None
+    return UnknownName(f"module '{path}' has no attribute '{name}'{kind}", _errors.caller_span(), hint)
 
 
 _ops = _constructs.operations()
