@@ -100,7 +100,7 @@ def test_result_types(dtype, out):  # O-1802, O-703: default is the promoted typ
         o0[:, :] = pl.matmul(a, b, out_dtype=pl.{out})
         o1[:, :] = pl.matmul(a, b)
         acc = pl.matmul(pl.load(a, [0, 0], [32, 40]), pl.load(b, [0, 0], [40, 16]))
-        o2 = pl.store({"acc" if out != "FP32" else "acc"}, [0, 0], o2)
+        o2 = pl.store(acc, [0, 0], o2)
         o3[:, :] = pl.add(pl.matmul(a, b), 1.0)
         """,
         a=a, b=b, o0=o0, o1=o1, o2=o2, o3=o3,
