@@ -55,10 +55,8 @@ std::string error_module(const ir::OpRow& row, ir::OpForm form, const std::vecto
   // Promoted names belong to the one module they come from.
   if (!(row.forms & ir::kFormTensor) && (row.forms & ir::kFormTile)) return "tile";
   if (!(row.forms & ir::kFormTile) && (row.forms & ir::kFormTensor)) return "tensor";
-  for (const auto& a : args) {
+  for (const auto& a : args) {  // the first array operand decides the level (02 O-113)
     if (a && a->type && a->type->is_tile()) return "tile";
-  }
-  for (const auto& a : args) {
     if (a && a->type && a->type->is_tensor()) return "tensor";
   }
   if (row.forms & ir::kFormTensor) return "tensor";

@@ -63,12 +63,14 @@ def source(body: str, arrays: dict[str, object], scalars: dict[str, str], dtypes
         if name.startswith(("io", "o")):
             outputs.append(name)
         parameters.append(f"{name}: {text}")
-    parameters += [f"{name}: pl.Scalar[pl.{dtype}]" for name, dtype in scalars.items()]
+    # A number given to a JIT function is a constant of its body (01 L-68), one read from memory is not.
+    parameters += [f"{name}_: pl.Tensor[[1], pl.{dtype}]" for name, dtype in scalars.items()]
+    body = "\n".join([f"{name} = pl.read({name}_, [0])" for name in scalars] + [textwrap.dedent(body).strip("\n")])
     return f"""
 @pl.jit
 def f({", ".join(parameters)}):
     with pl.at(level=pl.Level.CORE_GROUP):
-{textwrap.indent(textwrap.dedent(body).strip(chr(10)), " " * 8)}
+{textwrap.indent(body, " " * 8)}
     return {", ".join(outputs)}
 """
 
@@ -77,9 +79,10 @@ def run(body: str, platform: str = "a2a3sim", scalars: dict[str, tuple[str, obje
         dtypes: dict[str, str] | None = None, **arrays):  # fmt: skip
     """Compile and run one region over `arrays`; `scalars` are run-time scalars: name -> (dtype, value)."""
     scalars = scalars or {}
-    text = source(body, arrays, {k: d for k, (d, _) in scalars.items()}, dtypes or {})
+    text = source(textwrap.dedent(body), arrays, {k: d for k, (d, _) in scalars.items()}, dtypes or {})
     f = define(text)["f"]
-    f(*arrays.values(), *(v for _, v in scalars.values()), config=RunConfig(platform=platform))
+    numbers = [np.array([v]).astype(NUMPY[d]) for d, v in scalars.values()]
+    f(*arrays.values(), *numbers, config=RunConfig(platform=platform))
 
 
 # ---------------------------------------------------------------- operands

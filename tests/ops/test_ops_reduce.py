@@ -516,7 +516,7 @@ def test_fill_values(dtype):  # O-1701 - O-1705, B-22
     text = opkit.source("\n".join(body), {"x": x, **outs}, {"r": "INT32"}, {})
     f = opkit.define("import math\n" + text)["f"]
     for rows in (4, 0, 6):
-        f(x, *outs.values(), rows)
+        f(x, *outs.values(), np.array([rows], np.int32))
         for i, value in enumerate(values):
             want = np.full((6, 32), value).astype(x.dtype) if dtype in FLOATS else np.full((6, 32), value, x.dtype)
             want[:rows, :17] = x[:rows, :17]

@@ -245,7 +245,9 @@ ExprPtr type_move(Typer& t) {
   const bool target_ok = to == MemorySpace::kVec || to == MemorySpace::kMat || to == MemorySpace::kLeft ||
                          to == MemorySpace::kRight || to == MemorySpace::kBias || scale;
   if (!source_ok || !target_ok) {
-    t.value_error(std::string("there is no path from ") + space_name(from) + " to " + space_name(to) +
+    // A tile that nothing has placed yet would come from Vec.
+    const char* source = from == MemorySpace::kUnset ? space_name(MemorySpace::kVec) : space_name(from);
+    t.value_error(std::string("there is no path from ") + source + " to " + space_name(to) +
                       " on the '" + t.arch_text() + "' platform",
                   to == MemorySpace::kDDR
                       ? "pl.store writes to global memory"
