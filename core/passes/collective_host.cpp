@@ -148,13 +148,16 @@ class HostRewriter {
                    collective_name(c.op) + " has no devices to run on",
                e.span, "pass a view of the buffer to a dispatch with device=");
       }
-      set.world = true;
+      // A barrier's own signal that no dispatch takes: the ranks that the program uses.
+      set = scan_.reached();
+      if (set.empty() || static_cast<int64_t>(set.ranks.size()) == options_.world_size) set.world = true;
+      if (set.world) set.ranks.clear();
     }
     // All window operands belong to one domain (03 D-54).
     for (const auto& a : e.args) {
       if (!a || !a->type || !a->type->is_window()) continue;
       const DeviceSet other = scan_.devices(a);
-      if (other.world == set.world && other.ranks == set.ranks) continue;
+      if (other.empty() || (other.world == set.world && other.ranks == set.ranks)) continue;
       refuse("X-31",
              "pld.tensor." + collective_name(c.op) + " takes windows of one domain, but '" + name_of(data) +
                  "' belongs to " + set_text(set) + " and '" + name_of(a) + "' to " + set_text(other),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from conftest import load_file
-from mutants import mutants, two_rounds
+from mutants import host_rounds, mutants, two_rounds
 from pypto import Error
 from pypto.ir.distributed_compiled_program import DistributedConfig
 from pypto.runtime import RunConfig, SimOptions, last_report
@@ -40,10 +40,11 @@ class Subject:
     golden: object  # of the arrays
     nightly: bool = False
     loop: bool | None = None  # None: one round; True: two with a closing barrier; False: two without
+    remake: object = None  # of the text: two rounds by the host
 
     @property
     def name(self):
-        rounds = "" if self.loop is None else "-twice"
+        rounds = "-rounds" if self.remake else "" if self.loop is None else "-twice"
         return f"{pathlib.Path(self.file).stem[:2]}-{self.kernels[0]}{rounds}"
 
 
@@ -85,7 +86,134 @@ def moe_golden(a):
     return {5: MOE_MODULE.golden(a[0], a[1], a[2], a[4])}
 
 
+def twice(arrays):
+    """For two rounds: other data in the second."""
+    return lambda world: [np.stack([a, a[::-1] + 1]) for a in arrays(world)]
+
+
+def by_host(step, entry, kernel, golden, per_round="", cells=0, ring=None, **rows):
+    """A program whose host runs two rounds; `cells` (a number or of the world) is what they leave in the signal."""
+
+    def make(world):
+        if step == "04":
+            return [np.full((2, world, world, 1), -1, np.int32), np.full((world, world, 1), -1, np.int32)]
+        if ring is not None:
+            made = twice(lambda w: reveal_arrays(w, ring))(world)
+            return [*made, np.full(made[2].shape[1:], -1, np.int32)]
+        made = twice(lambda w: vectors(w, **{k: w if v == "P" else v for k, v in rows.items()}))(world)
+        return [*made, np.full((world, 1 if per_round else world, 1), -1, np.int32)]
+
+    def want(a):
+        if step == "04":
+            arrived = (1 - np.eye(a[0].shape[1], dtype=np.int32))[:, :, None]
+            return {0: np.stack([arrived, 2 * arrived]), 1: 2 * arrived}
+        out = {1: np.stack([golden(x) for x in a[0]])}
+        if ring is not None:
+            return out | {2: np.zeros_like(a[2]), 3: np.zeros_like(a[3])}
+        return out | {2: np.full_like(a[2], cells(a[0].shape[1]) if callable(cells) else cells)}
+
+    return Subject(
+        STEP[step], entry, (kernel,), make, want, nightly=True, remake=lambda text: host_rounds(text, kernel, per_round)
+    )
+
+
+RESET = """
+@pl.jit.incore
+def reset_kernel(
+    combined: pld.DistributedTensor[[TOKENS, HIDDEN], pl.FP32],
+    arrived: pld.DistributedTensor[[NR, 1], pl.INT32],
+    done: pld.DistributedTensor[[NR, 1], pl.INT32],
+):
+    combined = pl.store(pl.tile.full([TOKENS, HIDDEN], dtype=pl.FP32, value=0.0), [0, 0], combined)
+    for i in pl.range(pld.nranks(pld.get_comm_ctx(done))):
+        pl.write(arrived, [i, 0], pl.const(0, pl.INT32))
+        pl.write(done, [i, 0], pl.const(0, pl.INT32))
+
+
+@pl.jit
+def reset(
+    combined: pld.DistributedTensor[[TOKENS, HIDDEN], pl.FP32],
+    arrived: pld.DistributedTensor[[NR, 1], pl.INT32],
+    done: pld.DistributedTensor[[NR, 1], pl.INT32],
+):
+    reset_kernel(combined, arrived, done)
+
+
+@pl.jit.incore
+def dispatch("""
+
+
+def moe_rounds(text):
+    """Two layers' worth of tokens through the same windows."""
+    text = text.replace("@pl.jit.incore\ndef dispatch(", RESET.strip())
+    text = text.replace(
+        "    for r in pl.range(pld.world_size()):\n", MOE_VIEWS + "    for r in pl.range(pld.world_size()):\n"
+    )
+    return host_rounds(text, "dispatch", between="reset(combined_all, arrived_all, done_all, device=r)")
+
+
+MOE_VIEWS = """    combined_all = pld.window(combined_buf, [TOKENS, HIDDEN], dtype=pl.FP32)
+    arrived_all = pld.window(arrived_buf, [pld.world_size(), 1], dtype=pl.INT32)
+    done_all = pld.window(done_buf, [pld.world_size(), 1], dtype=pl.INT32)
+"""
+
+
+def moe_twice(world):
+    first, second = MOE_MODULE.make_inputs(world, seed=3), MOE_MODULE.make_inputs(world, seed=4)
+    made = [first[k] if k == "token_ids" else np.stack([first[k], second[k]]) for k in first]
+    return [*made, np.zeros_like(made[0])]
+
+
+def moe_golden_twice(a):
+    return {5: np.stack([MOE_MODULE.golden(a[0][k], a[1][k], a[2][k], a[4][k]) for k in range(2)])}
+
+
 SUBJECTS = [
+    by_host("04", "program", "barrier_by_hand", None, "1"),
+    *[
+        by_host(step, entry, kernel, golden, "1", 2)
+        for step in ("06", "07")
+        for entry, kernel, golden in (
+            ("put_program", "shift_by_put", lambda x: np.roll(x, 1, axis=0)),
+            ("get_program", "shift_by_get", lambda x: np.roll(x, -1, axis=0)),
+        )
+    ],
+    by_host(
+        "10", "program", "allreduce_ring", total, "2 * (nranks - 1)", lambda p: 4 * (p - 1), x_rows="P", y_rows="P"
+    ),
+    *[
+        by_host(
+            "11",
+            lambda m, ring=ring: m.make_program(m.ring_by_hand if ring else m.mesh_by_hand, ring),
+            "ring_by_hand" if ring else "mesh_by_hand",
+            total,
+            ring=ring,
+        )
+        for ring in (False, True)
+    ],
+    by_host("08", "program", "allreduce_mesh", total, size=256),
+    by_host("09", "program", "allreduce_two_phase", total, x_rows="P", y_rows="P"),
+    by_host(
+        "12",
+        lambda m: m.make_program(1, False),
+        "by_hand",
+        lambda x: np.broadcast_to(x[1], x.shape),
+        size=256,
+    ),
+    by_host(
+        "13", "program", "by_hand", lambda x: np.broadcast_to(x[:, 0], (len(x), *x[:, 0].shape)), y_rows="P", size=256
+    ),
+    by_host("14", "program", "by_hand", lambda x: x.sum(axis=0)[:, None], x_rows="P", size=256),
+    by_host("15", "program", "by_hand", lambda x: x.swapaxes(0, 1), x_rows="P", y_rows="P", size=256),
+    Subject(
+        MOE,
+        "program",
+        ("dispatch", "await_counts", "send_back", "combine"),
+        moe_twice,
+        moe_golden_twice,
+        nightly=True,
+        remake=moe_rounds,
+    ),
     Subject(
         STEP["04"],
         "program",
@@ -146,44 +274,72 @@ SUBJECTS = [
         for loop in (None, False)
     ],
     ladder("15", "program", "by_hand", lambda x: x.swapaxes(0, 1), x_rows="P", y_rows="P", size=256),
-    Subject(
-        STEP["16"],
-        "program",
-        ("composed",),
-        composed_arrays,
-        lambda a: {
-            2: np.broadcast_to(
-                np.arange(1, len(a[1]) + 1, dtype=np.float32)[:, None] * a[0][0, 0] * a[1][:, 0].sum(axis=0), a[2].shape
-            )
-        },
-        nightly=True,
-    ),
+    *[
+        Subject(
+            STEP["16"],
+            "program",
+            ("composed",),
+            composed_arrays,
+            lambda a, add=int(loop is not None): {
+                2: np.broadcast_to(
+                    np.arange(1, len(a[1]) + 1, dtype=np.float32)[:, None]
+                    * a[0][0, 0]
+                    * (a[1][:, 0] + add).sum(axis=0),
+                    a[2].shape,
+                )
+            },
+            nightly=True,
+            loop=loop,
+        )
+        for loop in (None, False)
+    ],
     Subject(MOE, "program", ("dispatch", "await_counts", "send_back", "combine"), moe_arrays, moe_golden),
 ]
 
-# Survivors: subject, mutant (regular expressions), worlds, and why the mutant means the same as the program.
+# Survivors: subject, mutant and statement (regular expressions), worlds, and why it means the same as the program.
 ANY = (2, 3, 4)
 EQUIVALENT = [
     (
-        r"0[467]-(barrier_by_hand|shift_by_put|shift_by_get)",
-        r"set",
+        r"^0[467]-(barrier_by_hand|shift_by_put|shift_by_get)$",
+        r":set ",
         ANY,
         "one writer and one round per cell: Set 1 is + 1",
     ),
-    (r"10-allreduce_ring", r"^38:set", ANY, "the first credit finds the cell at 0"),
-    (r"11-mesh_by_hand", r"^44:set", ANY, "the first credit finds the cell at 0"),
-    (r"11-ring_by_hand", r"^(108|123|124):set", ANY, "one cell per step: every credit finds its cell at 0"),
-    (r"11-ring_by_hand", r"^127:wrong row", (2,), "the rows cleared are the same two in the other order"),
-    (r"12-by_hand$", r"^41:delete", ANY, "in one round the root does not overwrite"),
-    (r"14-by_hand$", r"^42:delete", ANY, "in one round nobody reads the row that its owner overwrites"),
-    (r"mo-dispatch", r"^(56|119):set", ANY, "one writer and one round per cell"),
+    (r"^10-allreduce_ring$", r"^38:set ", ANY, "the first credit finds the cell at 0"),
     (
-        r"mo-dispatch",
-        r"^56:wrong (peer|row)",
+        r"^11-mesh_by_hand",
+        r"^(44|52):set ",
+        ANY,
+        "the first credit finds the cell at 0: the clearing of round 1 is ordered before the credits of round 2",
+    ),
+    (
+        r"^11-ring_by_hand",
+        r":set .*(\[0, me\]|\[k \+ 1, me\]|\[0, left\]), 1",
+        ANY,
+        "one cell per step: every credit finds its cell at 0",
+    ),
+    (
+        r"^11-ring_by_hand",
+        r":wrong row .*\[k, left\], -1",
+        (2,),
+        "the rows cleared are the same two in the other order",
+    ),
+    (r"^12-by_hand$", r"^41:delete ", ANY, "in one round the root does not overwrite"),
+    (r"^14-by_hand$", r"^42:delete ", ANY, "in one round nobody reads the row that its owner overwrites"),
+    (
+        r"^(12|14)-by_hand-rounds$",
+        r"^5[23]:delete ",
+        ANY,
+        "the barrier between the rounds stands in for this one",
+    ),
+    (r"^mo-dispatch", r":set ", ANY, "one writer per cell, and the cells are reset between the rounds"),
+    (
+        r"^mo-dispatch",
+        r":wrong (peer|row) pld.system.notify\(arrived",
         (2,),
         "top 2 of 2 experts: all counts are equal and all rows are awaited",
     ),
-    (r"mo-dispatch", r"^(119|131):wrong row", ANY, "another order of the rows, and all rows are awaited"),
+    (r"^mo-dispatch", r":wrong row pld.system.(notify|wait)\(done", ANY, "another order of rows that are all awaited"),
 ]
 
 
@@ -193,6 +349,8 @@ def load(text, world, load_source):
 
 def text_of(subject) -> str:
     text = (EXAMPLES / subject.file).read_text()
+    if subject.remake:
+        return subject.remake(text)
     return text if subject.loop is None else two_rounds(text, subject.kernels[0], subject.loop)
 
 
@@ -220,21 +378,24 @@ def outcome(subject, text, world, load_source, checks="default") -> str:
     return "clean"
 
 
-def equivalent(subject, mutant, world) -> bool:
-    return any(
-        re.search(s, subject.name) and re.search(m, mutant.key) and world in worlds for s, m, worlds, _ in EQUIVALENT
-    )
+def equivalent(subject, mutant, statement, world) -> bool:
+    what = f"{mutant.key} {statement.strip()}"
+    return any(re.search(s, subject.name) and re.search(m, what) and world in worlds for s, m, worlds, _ in EQUIVALENT)
 
 
 def check(subject, load_source):
     text = text_of(subject)
+    lines = text.splitlines()
     survivors, count = [], 0
     for world in (2, 3, 4):
         assert outcome(subject, text, world, load_source, "strict") == "clean", world  # 03 X-73
         for mutant in mutants(text, subject.kernels):
             count += 1
-            if outcome(subject, mutant.text, world, load_source) == "clean" and not equivalent(subject, mutant, world):
-                survivors.append((world, mutant.key))
+            statement = lines[mutant.line - 1]
+            if outcome(subject, mutant.text, world, load_source) == "clean" and not equivalent(
+                subject, mutant, statement, world
+            ):
+                survivors.append((world, mutant.key, statement.strip()))
     assert count > 0
     assert len(survivors) <= 0.01 * count, survivors
 

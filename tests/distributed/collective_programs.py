@@ -132,7 +132,7 @@ def arrays(case: Case, seed: int) -> list[np.ndarray]:
     else:
         x = rng.standard_normal(shape) * 3
     y = np.full((case.world, case.repeats * case.target_rows, case.size), 99, dtype=np.float32).astype(dtype)
-    counts = rng.integers(0, case.rows + 1, (case.world, case.ranks)).astype(np.int32)
+    counts = rng.integers(0, case.rows + 1, (case.world, case.repeats, case.ranks)).astype(np.int32)
     cells = np.full((case.world, *cells_shape(case)), -9, dtype=np.int32)
     return [x.astype(dtype), counts, y, cells]
 
@@ -193,7 +193,7 @@ def golden(case: Case, x, counts, y):
                     result[:] = np.stack([b[me] for b in block])
                 elif case.kind == "all_to_all_v":
                     for q in range(case.ranks):
-                        n = counts[case.first + q, me]
+                        n = counts[case.first + q, k, me]
                         result[q * case.rows : q * case.rows + n] = block[q][me * case.rows : me * case.rows + n]
                 else:
                     result[:] = block[(me + 1) % case.ranks]
@@ -294,7 +294,7 @@ def call_text(case: Case) -> str:
         "allgather": "win = pld.tensor.allgather(own, win, signal)",
         "reduce_scatter": f"win = pld.tensor.reduce_scatter(win, signal, op=pld.ReduceOp.{case.op})",
         "all_to_all": "win = pld.tensor.all_to_all(own, win, signal)",
-        "all_to_all_v": "win = pld.tensor.all_to_all_v(own, win, signal, counts, got)",
+        "all_to_all_v": "win = pld.tensor.all_to_all_v(own, win, signal, send, got)",
         "barrier": "signal = pld.tensor.barrier(signal)",
     }[case.kind]
 
@@ -332,7 +332,7 @@ def kernel_text(case: Case) -> str:
     pushes = case.kind in ("allgather", "all_to_all", "all_to_all_v")
     plain = [
         f"x: pl.Tensor[[{x_all}, {n['size']}], {n['dtype']}]",
-        f"counts: pl.Tensor[[{n['ranks']}], pl.INT32]",
+        f"counts: pl.Tensor[[{case.repeats}, {n['ranks']}], pl.INT32]",
         f"y: pl.Out[pl.Tensor[[{y_all}, {n['size']}], {n['dtype']}]]",
         f"cells: pl.Out[pl.Tensor[[{n['cells']}], pl.INT32]]",
     ]
@@ -349,6 +349,8 @@ def kernel_text(case: Case) -> str:
     for k in range(case.repeats):
         if k == case.repeats - 1:
             body += late_text(case, "me", "    ")
+        if case.kind == "all_to_all_v":
+            body += f"    send = pl.reshape(counts[{k} : {k + 1}, :], [{n['ranks']}])\n"
         if pushes:
             body += f"    own = pl.reshape(x[{k} : {k + 1}, :, :], [{n['x_rows']}, {n['size']}])\n"
         else:
@@ -430,7 +432,7 @@ def host_text(case: Case) -> str:
     take = receive_text(case, n, "0", "    ").replace("(flat,", "(win,")
     got = ", got" if case.kind == "all_to_all_v" else ""
     got_param = f"    got: pld.DistributedTensor[[{n['ranks']}, 1], pl.INT32],\n" if got else ""
-    send = ", counts[r], send" if got else ""
+    send = ", counts[{k}, r], send" if got else ""
     send_params = (
         f"    counts: pl.Tensor[[{n['ranks']}], pl.INT32],\n"
         f"    send: pld.DistributedTensor[[{n['ranks']}, 1], pl.INT32],\n"
@@ -438,7 +440,7 @@ def host_text(case: Case) -> str:
         else ""
     )
     src_rows = n["x_rows"] if moves else n["rows"]
-    call = call_text(case).replace("signal, counts, got", "signal, send, got")
+    call = call_text(case)
     buffers = f"    buf = pld.alloc_window_buffer({host_win}, dtype={n['dtype']})\n"
     buffers += f"    flat = pld.window(buf, [{n['host_rows']}, {n['size']}], dtype={n['dtype']})\n"
     buffers += f"    win = pld.window(buf, {host_win}, dtype={n['dtype']})\n"
@@ -454,7 +456,7 @@ def host_text(case: Case) -> str:
         buffers += f"    signal = pld.window(signal_buf, {signal}, dtype=pl.INT32)\n"
 
     def one_round(k: str, indent: str) -> str:
-        out = f"{indent}for r in {n['loop']}:\n{indent}    publish(x[{k}, r]{send}, {stage}, device=r)\n"
+        out = f"{indent}for r in {n['loop']}:\n{indent}    publish(x[{k}, r]{send.format(k=k)}, {stage}, device=r)\n"
         out += f"{indent}{call}\n"
         out += f"{indent}for r in {n['loop']}:\n{indent}    take(y[{k}, r], flat{got}, device=r)\n"
         if moves or case.kind == "barrier":
@@ -520,7 +522,7 @@ def show(cells: pl.Out[pl.Tensor[[{n["cells"]}], pl.INT32]], signal: pld.Distrib
 @pl.jit.host
 def program(
     x: pl.Tensor[[{case.repeats}, {world}, {n["x_rows"]}, {n["size"]}], {n["dtype"]}],
-    counts: pl.Tensor[[{world}, {n["ranks"]}], pl.INT32],
+    counts: pl.Tensor[[{case.repeats}, {world}, {n["ranks"]}], pl.INT32],
     y: pl.InOut[pl.Tensor[[{case.repeats}, {world}, {n["rows"]}, {n["size"]}], {n["dtype"]}]],
     cells: pl.Out[pl.Tensor[[{world}, {n["cells"]}], pl.INT32]],
 ):
@@ -534,7 +536,7 @@ def call_arrays(case: Case, arrays_):
         split = lambda a, rows: np.ascontiguousarray(  # noqa: E731
             a.reshape(case.world, case.repeats, rows, case.size).swapaxes(0, 1)
         )
-        return [split(x, case.per_rank), counts, split(y, case.target_rows), cells]
+        return [split(x, case.per_rank), np.ascontiguousarray(counts.swapaxes(0, 1)), split(y, case.target_rows), cells]
     if case.kind in ("allgather", "all_to_all", "all_to_all_v"):
         return [x.reshape(case.world, case.repeats, case.per_rank, case.size), counts, y, cells]
     return [x, counts, y, cells]

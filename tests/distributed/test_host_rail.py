@@ -246,3 +246,27 @@ def test_broadcast_root_out_of_range():  # C-59
     x = RNG.standard_normal((2, 1, N), dtype=np.float32)
     with pytest.raises(Exception, match=r"root \(2\) must be a valid rank in \[0, 2\)"):
         make_broadcast(2)(x, np.zeros_like(x), config=world(2))
+
+
+@pl.jit.host
+def met_in_between(x: pl.Tensor[[NR, 1, N], pl.FP32], y: pl.Out[pl.Tensor[[NR, 1, N], pl.FP32]]):
+    data_buf = pld.alloc_window_buffer([1, N], dtype=pl.FP32)
+    meet_buf = pld.alloc_window_buffer([pld.world_size()], dtype=pl.INT32)
+    meet = pld.window(meet_buf, [pld.world_size()], dtype=pl.INT32)
+    for r in pl.range(pld.world_size()):
+        data = pld.window(data_buf, [1, N], dtype=pl.FP32)
+        publish(x[r], data, device=r)
+    meet = pld.tensor.barrier(meet)
+    for r in pl.range(pld.world_size()):
+        data = pld.window(data_buf, [1, N], dtype=pl.FP32)
+        consume(y[r], data, device=r)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_barrier_on_a_signal_of_its_own(p):  # C-40: no dispatch takes the signal
+    x = RNG.standard_normal((p, 1, N), dtype=np.float32)
+    y = np.zeros_like(x)
+    met_in_between(x, y, config=world(p))
+    np.testing.assert_array_equal(y, x)
+    comm = last_report().ranks[0].comm
+    assert comm["collectives"] == {"barrier": 1} and comm["notify_remote"] == p - 1
