@@ -108,6 +108,7 @@ Clock Analysis::end(ActorId actor) {
   chain_epoch_[chain] = a.clock.epoch();
   free_chains_[metas_[a.meta].info.rank].push_back(chain);
   a.live = false;
+  metas_[a.meta].ended = true;
   a.clock = ActorClock();
   free_actors_.push_back(actor);
   return clock;
@@ -184,6 +185,13 @@ bool Analysis::conflicts(const Entry& a, const Entry& b) {
   return !(a_quiet && b_quiet);
 }
 
+/// Unordered accesses that would conflict but for the fact that no byte changes (a note of strict checking).
+bool Analysis::overlaps_quietly(const Entry& a, const Entry& b) {
+  using vm::AccessKind;
+  return (a.kind == AccessKind::kWrite && a.silent && b.kind != AccessKind::kAtomic) ||
+         (b.kind == AccessKind::kWrite && b.silent && a.kind != AccessKind::kAtomic);
+}
+
 /// Whether nothing that conflicts with `old` could miss `now` (which comes after it and covers its bytes).
 bool Analysis::prunes(const Entry& now, const Entry& old) {
   using vm::AccessKind;
@@ -216,6 +224,8 @@ void Analysis::access(const Access& x) {
   e.kind = x.kind;
   e.dtype = x.dtype;
   e.remote = x.remote;
+  e.fetch = x.remote && !x.internal && x.kind == vm::AccessKind::kRead &&
+            (x.op == ir::OpId::k_remote_load || x.op == ir::OpId::k_get || x.op == ir::OpId::k_tile_get);
   e.bytes = x.box.bytes();
   Shape shape;
   shape.dtype = x.dtype;
@@ -270,15 +280,22 @@ void Analysis::settle_write() {
 void Analysis::compare(Actor& actor, int32_t object_id, int64_t part, const Box& box, Entry& entry,
                        const Shape& shape) {
   History& h = history(object_id, part);
+  const Object& o = object(object_id);
+  const bool look_for_unwritten =
+      options_.strict && entry.fetch && o.info.window >= 0 && !o.info.carried && o.cells.empty();
+  std::vector<Box> written;
+  bool late_write = false;
   const Entry* racing = nullptr;
   Box racing_box;
   Entry racing_copy;
+  bool quiet = false;
   h.visit(box, [&](History::Node& node) {
     const Entry& old = node.entry;
     const bool old_writes = old.kind != vm::AccessKind::kRead;
+    if (look_for_unwritten && old_writes) written.push_back(node.box);
     if (actor.clock.knows(old.chain, old.epoch)) {
       if (old_writes) entry.after_write = true;
-      if (!prunes(entry, old) || !covers(box, node.box)) return false;
+      if (!prunes(entry, old) || !covers(box, node.box) || unwritten_.count(old.sequence)) return false;
       if (old_writes) {
         entry.prior[0] = {old.chain, old.epoch};
         entry.prior[1] = old.prior[0];
@@ -289,10 +306,15 @@ void Analysis::compare(Actor& actor, int32_t object_id, int64_t part, const Box&
       entry.after_write =
           entry.after_write || (prior.chain != UINT32_MAX && actor.clock.knows(prior.chain, prior.epoch));
     }
-    if (!racing && conflicts(old, entry)) {
+    if (entry.kind != vm::AccessKind::kRead) unwritten_.erase(old.sequence);  // it reads too early: a race
+    late_write = late_write || old_writes;
+    const bool conflict = conflicts(old, entry);
+    const bool overlap_only = options_.strict && !conflict && overlaps_quietly(old, entry);
+    if ((conflict && (!racing || quiet)) || (overlap_only && !racing)) {
       racing_copy = old;
       racing_box = node.box;
       racing = &racing_copy;
+      quiet = !conflict;
     }
     return false;
   });
@@ -303,9 +325,11 @@ void Analysis::compare(Actor& actor, int32_t object_id, int64_t part, const Box&
     f.a_box = racing_box;
     f.b = entry;
     f.b_box = box;
+    f.quiet = quiet;
     locate(f, shape);
     found(std::move(f));
   }
+  if (look_for_unwritten && !late_write) note_unwritten(object_id, box, entry, shape, written);
   h.add(box, entry);
 }
 
@@ -357,6 +381,72 @@ void Analysis::compare_cells(Actor& actor, int32_t object_id, const Box& box, co
     m.release = actor.clock.release();
     o.cells.mods.push_back(c->mods, std::move(m));
   }
+}
+
+// ------------------------------------------------------------------ bytes never written
+
+namespace {
+
+constexpr int64_t kMaxRuns = 1 << 16;
+
+int64_t runs_of(const Box& box) { return box.run > 0 ? box.bytes() / box.run : 0; }
+
+/// The first run of bytes of `box` that is in none of `written`, and how many such bytes there are.
+std::pair<Range, int64_t> missing(const Box& box, const std::vector<Box>& written) {
+  if (written.empty()) {
+    Range first;
+    for_each_run(box, 0, box.base, [&](int64_t at, int64_t n) {
+      if (first.end == 0) first = {at, at + n};
+    });
+    return {first, box.bytes()};
+  }
+  int64_t runs = runs_of(box);
+  for (const Box& w : written) {
+    if (covers(w, box)) return {};
+    runs += runs_of(w);
+  }
+  if (runs > kMaxRuns) return {};
+  std::vector<Range> done;
+  for (const Box& w : written)
+    for_each_run(w, 0, w.base, [&](int64_t at, int64_t n) { done.push_back({at, at + n}); });
+  std::sort(done.begin(), done.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  std::vector<Range> wanted;
+  for_each_run(box, 0, box.base, [&](int64_t at, int64_t n) { wanted.push_back({at, at + n}); });
+  Range first;
+  int64_t bytes = 0;
+  size_t next = 0;
+  for (const Range& want : wanted) {
+    int64_t at = want.begin;
+    // Ranges that end before this run end before the later ones too, unless a longer one hides behind.
+    while (next < done.size() && done[next].end <= at) ++next;
+    for (size_t k = next; k < done.size() && done[k].begin < want.end && at < want.end; ++k) {
+      if (done[k].begin > at) {
+        if (bytes == 0) first = {at, done[k].begin};
+        bytes += done[k].begin - at;
+      }
+      at = std::max(at, done[k].end);
+    }
+    if (at < want.end) {
+      if (bytes == 0) first = {at, want.end};
+      bytes += want.end - at;
+    }
+  }
+  return {first, bytes};
+}
+
+}  // namespace
+
+void Analysis::note_unwritten(int32_t object_id, const Box& box, const Entry& entry, const Shape& shape,
+                              const std::vector<Box>& written) {
+  const auto [first, bytes] = missing(box, written);
+  if (bytes == 0) return;
+  Unwritten u;
+  u.read.object = object_id;
+  u.read.b = entry;
+  u.read.a_box = u.read.b_box = box_of_range(first.begin, first.end);
+  u.bytes = bytes;
+  locate(u.read, shape);
+  unwritten_.emplace(entry.sequence, std::move(u));
 }
 
 void Analysis::settle() { settle_write(); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -19,18 +20,48 @@ namespace pypto::check {
 struct Meta {
   ActorInfo info;
   int32_t last_wait = -1;
+  bool ended = false;
 };
 
 /// What a dispatch has heard of others so far, for the explanation of a race.
 struct Ears {
   uint32_t waits = 0;
   int32_t last_wait = -1;
-  std::vector<uint32_t>
-      heard;  ///< by 1 + rank: 1 + meta of the last notify of that rank that a wait observed
-  uint32_t last_from(int rank) const {
+  struct Heard {
+    int64_t since = 0;  ///< sequence of the first wait that observed a notify of the rank
+    uint32_t last = 0;  ///< 1 + meta of the last notify of the rank that a wait observed; 0 = none
+  };
+  std::vector<Heard> heard;  ///< by 1 + rank
+  /// 1 + meta of the last notify of `rank` that was observed if any was before `sequence`, else 0.
+  uint32_t last_from(int rank, int64_t sequence) const {
     const auto i = static_cast<size_t>(rank + 1);
-    return i < heard.size() ? heard[i] : 0;
+    return i < heard.size() && heard[i].since < sequence ? heard[i].last : 0;
   }
+};
+
+/// A set of numbers that mostly has one element.
+class Numbers {
+ public:
+  Numbers() = default;
+  Numbers(const Numbers& o)
+      : one_(o.one_), more_(o.more_ ? std::make_unique<std::vector<int64_t>>(*o.more_) : nullptr) {}
+  Numbers(Numbers&&) = default;
+  Numbers& operator=(Numbers&&) = default;
+  void add(int64_t n) {
+    if (one_ < 0) {
+      one_ = n;
+      return;
+    }
+    if (!more_) more_ = std::make_unique<std::vector<int64_t>>();
+    more_->push_back(n);
+  }
+  bool has(int64_t n) const {
+    return one_ == n || (more_ && std::find(more_->begin(), more_->end(), n) != more_->end());
+  }
+
+ private:
+  int64_t one_ = -1;
+  std::unique_ptr<std::vector<int64_t>> more_;
 };
 
 /// A satisfied wait, for explanations and for judging it again.
@@ -40,19 +71,13 @@ struct WaitRecord {
   int64_t offset = 0;
   const vm::Site* site = nullptr;
   bool reused = false;  ///< satisfied entirely by modifications that an earlier wait on the cell had seen
-  uint32_t sure_one = UINT32_MAX;   ///< meta of the only sure observation
-  std::vector<uint32_t> sure_more;  ///< or of several
-  void add_sure(uint32_t meta_index) {
-    if (sure_one == UINT32_MAX && sure_more.empty()) {
-      sure_one = meta_index;
-    } else {
-      sure_more.push_back(meta_index);
-    }
-  }
-  bool surely(uint32_t meta_index) const {
-    return sure_one == meta_index ||
-           std::find(sure_more.begin(), sure_more.end(), meta_index) != sure_more.end();
-  }
+  ir::WaitCmp cmp = ir::WaitCmp::kGe;
+  int32_t expected = 0;
+  uint32_t chain = 0, epoch = 0;
+  int64_t sequence = 0;
+  int64_t base = 0;  ///< the cell by what is ordered before the wait
+  Numbers sure;      ///< notifies that it surely observes
+  Numbers open;      ///< modifications (by sequence) that were there and not ordered before it
 };
 
 /// What an analysis saw in memory, in the order in which it looked: written by the analysis that runs with
@@ -96,7 +121,8 @@ class Analysis final : public Checker {
   void enter_collective(const Entered& entered) override;
   void settle() override;
   void end_round() override;
-  void finish() override;
+  void decide() override;
+  void finish(bool complete) override;
 
  private:
   struct Actor {
@@ -143,8 +169,15 @@ class Analysis final : public Checker {
     Entry a, b;  ///< a was recorded first
     bool a_notify = false, b_notify = false;
     int32_t a_value = 0, b_value = 0, result = 0;
+    bool quiet = false;  ///< changes no byte (03 M-24)
     std::string index;
     std::vector<std::pair<int64_t, int64_t>> range;
+    int64_t round = 0;  ///< in which it was found
+  };
+  /// A fetch of bytes that nobody had written: told at the end unless it turns out to be a race.
+  struct Unwritten {
+    Found read;  ///< `b` and its box: the bytes
+    int64_t bytes = 0;
   };
 
   // analysis.cpp
@@ -159,10 +192,15 @@ class Analysis final : public Checker {
   void settle_write();
   static bool prunes(const Entry& now, const Entry& old);
   static bool conflicts(const Entry& a, const Entry& b);
+  static bool overlaps_quietly(const Entry& a, const Entry& b);
   void check_lanes(const Notify& n);
   void judge_again(Cells& cells, Cell& c, const Mod& mod);
 
   // report.cpp
+  void tell(Diagnostic d);
+  void report_unwritten(const Unwritten& u);
+  void note_unwritten(int32_t object, const Box& box, const Entry& entry, const Shape& shape,
+                      const std::vector<Box>& written);
   void missed_value(int32_t object, int64_t offset, const WaitNote& wait, const Mod& mod);
   void found(Found f);
   void locate(Found& f, const Shape& shape) const;
@@ -171,10 +209,13 @@ class Analysis final : public Checker {
     const char* id = "X-40";
     const char* variant = "data race";
     const char* fix = "order the two accesses with a notify and a wait";
+    bool open = false;  ///< a notify still to come could change it
   };
   Verdict classify(const Found& f) const;
-  bool heard(const Meta& listener, const Meta& speaker) const;
-  bool heard_rank(const Meta& listener, int rank) const;
+  bool heard(const Entry& listener, const Meta& speaker) const;
+  enum class Arrival : uint8_t { kNo, kMaybe, kDependent };
+  Arrival order_dependent(const Entry& waiter, const Entry& other) const;
+  bool heard_rank(const Entry& listener, int rank) const;
   Severity severity(const Found& f, bool* host_order) const;
   std::string who(const Entry& e) const;
   DiagnosticAccess access_record(const Found& f, const Entry& e, bool notify) const;
@@ -200,7 +241,11 @@ class Analysis final : public Checker {
   std::vector<Clock> acquired_;  ///< by it
   int64_t sequence_ = 0;
   PendingWrite pending_;
-  std::vector<Found> found_;
+  std::vector<Found> found_;  ///< not yet reported, in the order of reports
+  std::vector<Found> quiet_;  ///< told at the end, unless the same lines race
+  std::set<std::pair<std::string, std::string>> racing_lines_;
+  bool deciding_ = false;
+  std::map<int64_t, Unwritten> unwritten_;  ///< by sequence of the read
   std::set<std::string> reported_;
   std::unordered_map<std::string, std::pair<int, int32_t>> lane_notifies_;
 };

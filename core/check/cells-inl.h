@@ -40,6 +40,7 @@ void judge_wait(const Cells& cells, const Cell& cell, ir::WaitCmp cmp, int32_t e
       adds_only = adds_only && m.kind == Mod::Kind::kAdd;
     }
   }
+  out.base = value;
   if (open.empty() || holds(cmp, value, expected)) return;
   out.fresh = true;
   const bool counting = adds_only && cmp == ir::WaitCmp::kGe;

@@ -149,6 +149,7 @@ struct Observed {
   std::vector<const Mod*> may;   ///< observed in this run, but not in every order
   std::vector<int64_t>
       without;         ///< per sure observation of a counting wait: what the others can bring the cell to
+  int64_t base = 0;    ///< the cell by what is ordered before the wait
   bool fresh = false;  ///< the condition needs a modification that is not ordered before the wait
 
   void clear() {

@@ -47,6 +47,7 @@ struct ObjectInfo {
   int window = -1;   ///< index of the window buffer, -1 = plain tensor
   const uint8_t* data = nullptr;
   int64_t bytes = 0;
+  bool carried = false;  ///< holds what an earlier call wrote (03 W-31)
 };
 
 /// A plain or atomic access (03 M-3), told before it takes effect.
@@ -57,6 +58,7 @@ struct Access {
   vm::AccessKind kind = vm::AccessKind::kRead;
   DType dtype = DType::kNone;  ///< two atomic adds of one dtype do not conflict
   bool remote = false;         ///< by RMA with a peer other than itself
+  bool internal = false;       ///< of a lowered collective
   /// A write that takes effect later (03 O-36): whether it changes a byte; -1: found by looking before and
   /// after.
   int changes = -1;
@@ -158,9 +160,12 @@ class Checker {
   virtual void settle() = 0;
   /// The commits of a round are done: reports of the round are made, in commit order.
   virtual void end_round() = 0;
-  /// Everything has run, or nothing can run any more. Reports what could only be judged with all notifies
-  /// known (03 M-30).
-  virtual void finish() = 0;
+  /// Makes the reports that are held back because what follows could change their explanation: the run stops
+  /// at another error.
+  virtual void decide() = 0;
+  /// Everything has run, or (not `complete`) nothing can run any more. Reports what could only be judged with
+  /// all notifies known (03 M-30).
+  virtual void finish(bool complete) = 0;
 };
 
 /// Checks of 03 M-37 for `default` and `strict`.

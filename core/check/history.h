@@ -27,6 +27,7 @@ struct Entry {
   DType dtype = DType::kNone;
   bool remote = false;
   bool silent = false;       ///< a write that changed no byte (03 M-24)
+  bool fetch = false;        ///< a remote_load or get of the user's
   bool after_write = false;  ///< a read: an earlier write of these bytes is ordered before it
   int64_t bytes = 0;
   /// A write: the writes of these bytes that it replaced, latest first; chain UINT32_MAX = none.

@@ -23,7 +23,8 @@ class NullChecker final : public Checker {
   void enter_collective(const Entered&) override {}
   void settle() override {}
   void end_round() override {}
-  void finish() override {}
+  void decide() override {}
+  void finish(bool) override {}
 };
 
 }  // namespace

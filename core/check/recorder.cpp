@@ -148,9 +148,11 @@ void Recorder::end_round() {
   live_.end_round();
 }
 
-void Recorder::finish() {
-  live_.finish();
-  replay();
+void Recorder::finish(bool complete) {
+  // What the log tells when it is read again includes what is only told at the end.
+  const bool again = logging_ && !replayed_ && !live_.newly_withdrawn().empty();
+  live_.finish(complete && !again);
+  if (again) replay(complete);
 }
 
 // ------------------------------------------------------------------ analysing again
@@ -167,8 +169,7 @@ void Recorder::Tap::report(Diagnostic d) {
   owner_.sink_.report(std::move(d));
 }
 
-void Recorder::replay() {
-  if (!logging_ || replayed_ || live_.newly_withdrawn().empty()) return;
+void Recorder::replay(bool complete) {
   replayed_ = true;
   Withdrawn withdrawn = live_.newly_withdrawn();
   std::vector<Diagnostic> found;
@@ -243,7 +244,7 @@ void Recorder::replay() {
                             }},
                  event);
     }
-    analysis.finish();
+    analysis.finish(complete);
     found = std::move(collector.found);
     const size_t before = withdrawn.size();
     withdrawn.insert(analysis.newly_withdrawn().begin(), analysis.newly_withdrawn().end());

@@ -34,7 +34,8 @@ class Recorder final : public Checker {
   void enter_collective(const Entered& entered) override;
   void settle() override { live_.settle(); }
   void end_round() override;
-  void finish() override;
+  void decide() override { live_.decide(); }
+  void finish(bool complete) override;
 
  private:
   /// Passes reports on and remembers them.
@@ -111,7 +112,7 @@ class Recorder final : public Checker {
   bool logging() const { return logging_; }
   void log(Event e);
   int64_t id_of(const Clock& clock);
-  void replay();
+  void replay(bool complete);
   static std::string key_of(const Diagnostic& d);
 
   CheckOptions options_;

@@ -20,6 +20,9 @@ bool is_push(const Entry& e) { return e.remote && e.kind != AccessKind::kRead &&
 bool is_remote_read(const Entry& e) { return e.remote && e.kind == AccessKind::kRead; }
 bool writes(const Entry& e) { return e.kind != AccessKind::kRead; }
 
+/// Rounds that a report waits for what follows it, when that decides how it is explained.
+constexpr int64_t kPatience = 256;
+
 }  // namespace
 
 /// Index range of the first common bytes in the coordinates of the root, as far as the strides of the view
@@ -58,35 +61,115 @@ void Analysis::locate(Found& f, const Shape& shape) const {
   f.index += "]";
 }
 
-void Analysis::found(Found f) { found_.push_back(std::move(f)); }
-
-void Analysis::end_round() {
-  settle_write();
-  if (found_.empty()) return;
-  std::vector<Found> now = std::move(found_);
-  found_.clear();
-  for (const Found& f : now) report(f);
+void Analysis::found(Found f) {
+  f.round = sink_.round();
+  (f.quiet ? quiet_ : found_).push_back(std::move(f));
 }
 
-void Analysis::finish() { end_round(); }
+/// Reports in order. One that later notifies may still explain holds back those behind it, for a while.
+void Analysis::end_round() {
+  settle_write();
+  if (deciding_) return;
+  size_t n = 0;
+  while (n < found_.size() && (found_[n].round + kPatience <= sink_.round() || !classify(found_[n]).open))
+    ++n;
+  if (n == 0) return;
+  std::vector<Found> now(std::make_move_iterator(found_.begin()),
+                         std::make_move_iterator(found_.begin() + static_cast<std::ptrdiff_t>(n)));
+  found_.erase(found_.begin(), found_.begin() + static_cast<std::ptrdiff_t>(n));
+  deciding_ = true;
+  for (const Found& f : now) report(f);
+  deciding_ = false;
+}
+
+void Analysis::decide() {
+  if (deciding_) return;
+  settle_write();
+  std::vector<Found> now = std::move(found_);
+  found_.clear();
+  deciding_ = true;
+  for (const Found& f : now) report(f);
+  deciding_ = false;
+}
+
+void Analysis::finish(bool complete) {
+  decide();
+  for (const Found& f : quiet_) report(f);
+  quiet_.clear();
+  if (complete) {
+    for (const auto& [sequence, u] : unwritten_) report_unwritten(u);
+  }
+  unwritten_.clear();
+}
+
+/// An error stops the run: what was found before it comes first.
+void Analysis::tell(Diagnostic d) {
+  if (d.severity == Severity::kError) decide();
+  sink_.report(std::move(d));
+}
 
 // ------------------------------------------------------------------ explanation
 
-bool Analysis::heard_rank(const Meta& listener, int rank) const {
-  const auto it = ears_.find(listener.info.dispatch);
-  return it != ears_.end() && it->second.last_from(rank) != 0;
+/// Whether waits before this access observed a notify of the rank.
+bool Analysis::heard_rank(const Entry& listener, int rank) const {
+  const auto it = ears_.find(metas_[listener.meta].info.dispatch);
+  return it != ears_.end() && it->second.last_from(rank, listener.sequence) != 0;
 }
 
-/// Whether the listener's waits observed a notify of the speaker's rank that was not another lane of the
+/// Whether waits before this access observed a notify of the speaker's rank that was not another lane of the
 /// speaker's block.
-bool Analysis::heard(const Meta& listener, const Meta& speaker) const {
-  const auto it = ears_.find(listener.info.dispatch);
+bool Analysis::heard(const Entry& listener, const Meta& speaker) const {
+  const auto it = ears_.find(metas_[listener.meta].info.dispatch);
   if (it == ears_.end()) return false;
-  const uint32_t m = it->second.last_from(speaker.info.rank);
+  const uint32_t m = it->second.last_from(speaker.info.rank, listener.sequence);
   if (m == 0) return false;
   const ActorInfo& i = metas_[m - 1].info;
   return !(i.dispatch == speaker.info.dispatch && i.task == speaker.info.task &&
            i.block == speaker.info.block && i.lane != speaker.info.lane);
+}
+
+/// Whether the waiter's last wait before its access could have observed a notify that the other sent after
+/// its own access, but not in every order (03 M-30): then the order of arrivals decides.
+Analysis::Arrival Analysis::order_dependent(const Entry& waiter, const Entry& other) const {
+  if (waiter.last_wait < 0) return Arrival::kNo;
+  const WaitRecord& w = waits_[static_cast<size_t>(waiter.last_wait)];
+  const Object& o = objects_[static_cast<size_t>(w.object)];
+  const Cell* c = o.cells.find(w.offset);
+  if (!c) return Arrival::kNo;
+  const int rank = metas_[other.meta].info.rank;
+  const Arrival later = metas_[other.meta].ended ? Arrival::kNo : Arrival::kMaybe;
+  const auto& mods = o.cells.mods;
+  const bool others = [&] {
+    for (const Mod& m : mods.range(c->mods)) {
+      if (metas_[m.meta].info.rank != rank && (m.kind != Mod::Kind::kAdd || m.value > 0)) return true;
+    }
+    return false;
+  }();
+  if (!others) return later;
+  const auto counts = [&](const Mod& m) { return m.sequence > w.sequence || w.open.has(m.sequence); };
+  const auto ordered = [](const Mod& a, const Mod& b) {
+    return a.chain == b.chain ? a.sequence < b.sequence : b.release && b.release->at(a.chain) >= a.epoch;
+  };
+  for (const Mod& m : mods.range(c->mods)) {
+    if (metas_[m.meta].info.rank != rank || m.sequence < other.sequence || w.sure.has(m.number)) continue;
+    if (!counts(m) || (m.release && m.release->at(w.chain) >= w.epoch)) continue;
+    // The least that the cell can hold when this one arrives: it is observed if that is not enough.
+    int64_t least = w.base;
+    if (w.cmp == ir::WaitCmp::kEq && least == w.expected) continue;
+    if (w.cmp == ir::WaitCmp::kGe) {
+      for (const Mod& k : mods.range(c->mods)) {
+        if (&k == &m || !counts(k) || k.kind != Mod::Kind::kAdd) continue;
+        if (ordered(k, m)) {
+          least += k.value;
+        } else if (!ordered(m, k)) {
+          least += std::min(k.value, 0);
+        }
+      }
+      if (least >= w.expected) continue;
+    }
+    return Arrival::kDependent;
+  }
+  return later;
 }
 
 Analysis::Verdict Analysis::classify(const Found& f) const {
@@ -114,6 +197,7 @@ Analysis::Verdict Analysis::classify(const Found& f) const {
     return {"X-40", "plain read of a signal cell",
             "wait for the cell instead of reading it, or read it after the wait"};
   }
+  bool open = false;
   if (window && !one_rank) {
     if (read && is_remote_read(*read) && owner_writes && read->waits == 0) {
       return {"X-40/X-42", "read before stage / missing barrier", "stage, then barrier, then remote_load"};
@@ -125,58 +209,45 @@ Analysis::Verdict Analysis::classify(const Found& f) const {
       }
     }
     for (const auto& [waiter, other] : {std::pair{&f.a, &f.b}, std::pair{&f.b, &f.a}}) {
-      if (waiter->last_wait < 0) continue;
-      const WaitRecord& w = waits_[static_cast<size_t>(waiter->last_wait)];
-      const Object& o = objects_[static_cast<size_t>(w.object)];
-      const Cell* c = o.cells.find(w.offset);
-      if (!c) continue;
-      const int rank = metas_[other->meta].info.rank;
-      bool may = false;
-      bool others = false;
-      for (const Mod& m : o.cells.mods.range(c->mods)) {
-        const bool from_other = metas_[m.meta].info.rank == rank;
-        others = others || !from_other;
-        may = may || (from_other && m.sequence > other->sequence && !w.surely(m.meta));
-      }
-      if (may && others) {
+      const Arrival arrival = order_dependent(*waiter, *other);
+      open = open || arrival == Arrival::kMaybe;
+      if (arrival == Arrival::kDependent) {
         return {"X-40/X-45", "order-dependent arrival",
                 "wait for the full count, or give each source its own cell"};
       }
     }
-    if (read && is_remote_read(*read) && owner_writes && !read->after_write && heard(*reader, *writer)) {
+    if (read && is_remote_read(*read) && owner_writes && !read->after_write && heard(*read, *writer)) {
       return {"X-40/X-43", "barrier on the wrong side (pull)",
-              "move the barrier between the write and the read"};
+              "move the barrier between the write and the read", open};
     }
-    if (read && owner_reads && is_push(*write) && !read->after_write &&
-        (heard(*reader, *writer) || heard(*writer, *reader))) {
-      // Those who met only because the pusher told somebody after its push did not meet before it.
-      if (heard(*reader, *writer))
-        return {"X-40/X-43", "barrier on the wrong side (push)", "push, then barrier, then read"};
+    if (read && owner_reads && is_push(*write) && !read->after_write && heard(*read, *writer)) {
+      return {"X-40/X-43", "barrier on the wrong side (push)", "push, then barrier, then read", open};
     }
     if (read && owner_reads && is_push(*write)) {
       const auto r = static_cast<size_t>(writer->info.rank);
       const bool told = r < last_notify_.size() && last_notify_[r] > write->sequence;
-      if (!told) return {"X-40/X-60", "put without signal", "notify the peer after the put"};
+      if (!told) return {"X-40/X-60", "put without signal", "notify the peer after the put", true};
     }
-    if (read && read->waits > 0 && !heard_rank(*reader, writer->info.rank)) {
+    if (read && read->waits > 0 && !heard_rank(*read, writer->info.rank)) {
       return {"X-40/X-59", "handshake direction",
-              "notify the rank that reads from you; wait for the rank you read from"};
+              "notify the rank that reads from you; wait for the rank you read from", open};
     }
     if (read && is_push(*write) && (read->after_write || read->sequence < write->sequence)) {
-      return {"X-40", "target still being read", "alternate two windows, or barrier before the next push"};
+      return {"X-40", "target still being read", "alternate two windows, or barrier before the next push",
+              open};
     }
     if (read && is_remote_read(*read) && owner_writes && read->after_write) {
       return {"X-40", "overwrite while peers read (or stale read)",
               "the reader wants the old value: a read-complete barrier before overwriting; it wants the new "
-              "one: a "
-              "barrier between the write and the read in every round"};
+              "one: a barrier between the write and the read in every round",
+              open};
     }
     if (!read) {
-      return {"X-40/X-61", "two writers", "give each writer its own row, or use AtomicType.Add"};
+      return {"X-40/X-61", "two writers", "give each writer its own row, or use AtomicType.Add", open};
     }
-    if (writer->info.lane >= 0 && heard_rank(*reader, writer->info.rank) && !heard(*reader, *writer)) {
+    if (writer->info.lane >= 0 && heard_rank(*read, writer->info.rank) && !heard(*read, *writer)) {
       return {"X-40/X-58", "lane-guarded release",
-              "synchronise the lanes, or let each lane notify for its part"};
+              "synchronise the lanes, or let each lane notify for its part", open};
     }
   }
   if (one_rank) {
@@ -253,7 +324,17 @@ void Analysis::report(const Found& f) {
   if (host_order) {
     v = {"X-40", "host order only", "put pld.tensor.barrier between the two dispatch groups"};
   }
-  const std::string key = std::string(v.id) + (f.a.site ? f.a.site->span.text() : "") + "|" +
+  if (f.quiet) {
+    d.severity = Severity::kNote;
+    v = {"X-40", "overlap that changes no byte", "order the two accesses all the same"};
+  }
+  std::pair<std::string, std::string> lines(f.a.site ? f.a.site->span.text() : std::string(),
+                                            f.b.site ? f.b.site->span.text() : std::string());
+  if (lines.second < lines.first) std::swap(lines.first, lines.second);
+  const bool known = !racing_lines_.insert(std::move(lines)).second;
+  if (f.quiet && known) return;
+  const std::string key = std::string(v.id) + (f.quiet ? "quiet" : "") +
+                          (f.a.site ? f.a.site->span.text() : "") + "|" +
                           (f.b.site ? f.b.site->span.text() : "");
   if (!reported_.insert(key).second) return;
   d.cls = ErrorClass::kRaceError;
@@ -270,10 +351,11 @@ void Analysis::report(const Found& f) {
     if (e.site) s += " at " + e.site->span.file_line();
     return s;
   };
-  d.message = std::string("data race (") + v.id + ", " + v.variant + ") on " + object +
-              (f.index.empty() ? "" : ", elements " + f.index) + ", bytes " + std::to_string(r.begin) +
-              " to " + std::to_string(r.end) + ": " + line(f.a, f.a_notify, f.a_value) + "; " +
-              line(f.b, f.b_notify, f.b_value) + "; nothing orders the two accesses";
+  d.message = std::string(f.quiet ? "accesses that are not ordered (" : "data race (") + v.id + ", " +
+              v.variant + ") on " + object + (f.index.empty() ? "" : ", elements " + f.index) + ", bytes " +
+              std::to_string(r.begin) + " to " + std::to_string(r.end) + ": " +
+              line(f.a, f.a_notify, f.a_value) + "; " + line(f.b, f.b_notify, f.b_value) +
+              "; nothing orders the two accesses";
   if (f.a_notify || f.b_notify) d.message += "; the cell becomes " + std::to_string(f.result);
   if (host_order) d.message += ": this run followed host order, hardware does not";
   for (const Entry* e : {&f.a, &f.b}) {
@@ -297,6 +379,34 @@ void Analysis::report(const Found& f) {
   d.block = i.block;
   d.lane = i.lane;
   if (f.b.site) d.span = f.b.site->span;
+  sink_.report(std::move(d));
+}
+
+/// a fetch of bytes that nobody has written since the window was zeroed (strict).
+void Analysis::report_unwritten(const Unwritten& u) {
+  const Found& f = u.read;
+  if (!reported_.insert("X-41" + (f.b.site ? f.b.site->span.text() : std::string())).second) return;
+  const ActorInfo& i = metas_[f.b.meta].info;
+  Diagnostic d;
+  d.cls = ErrorClass::kUninitializedReadError;
+  d.severity = Severity::kWarning;
+  d.id = "X-41";
+  d.title = "remote read of bytes that nobody has written";
+  d.message = who(f.b) + " reads " + (f.index.empty() ? "" : "elements " + f.index + ", ") + "bytes " +
+              std::to_string(f.b_box.begin()) + " to " + std::to_string(f.b_box.end()) + " of window '" +
+              f.object_name + "' of rank " + std::to_string(f.object_rank) +
+              (f.b.site ? " at " + f.b.site->span.file_line() : std::string()) +
+              ", which nobody has written since the window was zeroed (" + std::to_string(u.bytes) + " of " +
+              std::to_string(f.b.bytes) + " bytes of the read)";
+  d.hint = "stage before the ordering barrier";
+  if (f.b.site) d.span = f.b.site->span;
+  d.accesses = {access_record(f, f.b, false)};
+  d.rank = i.rank;
+  d.core = i.core;
+  d.task = i.task;
+  d.kernel = i.kernel ? i.kernel->name : std::string();
+  d.block = i.block;
+  d.lane = i.lane;
   sink_.report(std::move(d));
 }
 
@@ -338,7 +448,7 @@ void Analysis::missed_value(int32_t object_id, int64_t offset, const WaitNote& w
   d.kernel = i.kernel ? i.kernel->name : std::string();
   d.block = i.block;
   d.lane = i.lane;
-  sink_.report(std::move(d));
+  tell(std::move(d));
 }
 
 }  // namespace pypto::check

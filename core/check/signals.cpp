@@ -135,6 +135,7 @@ Clock Analysis::observe(const Observe& x) {
     metas_.push_back(std::move(m));
   }
   const uint32_t stamp = actor ? clock.stamp() : 0;
+  const int64_t now = ++sequence_;
   auto before = [&](const Mod& m) { return clock.knows(m.chain, m.epoch); };
   const Observed& seen = observed_;
   judge_wait(o.cells, c, x.cmp, x.expected, before, [](const Mod&) { return false; }, observed_);
@@ -145,6 +146,13 @@ Clock Analysis::observe(const Observe& x) {
   record.object = x.object;
   record.offset = x.offset;
   record.site = x.site;
+  record.cmp = x.cmp;
+  record.expected = x.expected;
+  record.chain = actor ? clock.chain() : kNoChain;
+  record.epoch = stamp;
+  record.sequence = now;
+  record.base = seen.base;
+  for (const Mod* m : seen.open) record.open.add(m->sequence);
   if (!seen.fresh && !c.waits.empty()) {
     const int64_t earlier = o.cells.waits.back(c.waits).sequence;
     record.reused = true;
@@ -154,8 +162,9 @@ Clock Analysis::observe(const Observe& x) {
   auto hear = [&](uint32_t who) {
     const auto rank = static_cast<size_t>(metas_[who].info.rank + 1);
     if (ears.heard.size() <= rank)
-      ears.heard.resize(std::max(rank + 1, static_cast<size_t>(options_.ranks + 1)), 0);
-    ears.heard[rank] = who + 1;
+      ears.heard.resize(std::max(rank + 1, static_cast<size_t>(options_.ranks + 1)));
+    if (ears.heard[rank].last == 0) ears.heard[rank].since = now;
+    ears.heard[rank].last = who + 1;
   };
   if (c.mods.size < kFoldMods) {
     for (const Mod& m : o.cells.mods.range(c.mods)) {
@@ -171,7 +180,7 @@ Clock Analysis::observe(const Observe& x) {
     if (withdrawn_ && withdrawn_->count({note.number, m->number})) continue;
     if (k < seen.without.size()) note.margins.push_back({m->chain, m->epoch, m->number, seen.without[k]});
     sure.push_back(m->release);
-    record.add_sure(m->meta);
+    record.sure.add(m->number);
     hear(m->meta);
   }
   if (x.cmp == ir::WaitCmp::kEq) {
@@ -196,7 +205,7 @@ Clock Analysis::observe(const Observe& x) {
   note.cmp = x.cmp;
   note.expected = x.expected;
   note.record = index;
-  note.sequence = ++sequence_;
+  note.sequence = now;
   waits_.push_back(std::move(record));
   if (actor) {
     if (c.waits.size >= kKeptWaits) o.cells.waits.pop_front(c.waits);
@@ -258,7 +267,7 @@ void Analysis::enter_collective(const Entered& x) {
   d.task = i.task;
   d.kernel = i.kernel ? i.kernel->name : std::string();
   d.block = i.block;
-  sink_.report(std::move(d));
+  tell(std::move(d));
 }
 
 /// One more arrival that is not ordered after a wait: what the wait surely observed may have been lucky after
@@ -304,7 +313,7 @@ void Analysis::check_lanes(const Notify& n) {
   d.kernel = info.kernel ? info.kernel->name : std::string();
   d.block = info.block;
   lane_notifies_.erase(it);
-  sink_.report(std::move(d));
+  tell(std::move(d));
 }
 
 }  // namespace pypto::check

@@ -264,6 +264,7 @@ void Actor::record(const vm::View& v, vm::AccessKind access, ir::OpId op, bool r
     }
   }
   if (object.pending_notifies > 0) sim_.apply_pending_in(*this, v);
+  if (!object.unspecified.empty() && collective.name.empty()) look_at_unspecified(object, v, access);
   if (!sim_.checking) return;
   // Tasks of an automatic scope are ordered by their declared regions, and a view cannot leave its region.
   const bool tracked = object.window >= 0 || sim_.track_tensors || lane >= 0 || (task && task->blocks > 1);
@@ -276,12 +277,38 @@ void Actor::record(const vm::View& v, vm::AccessKind access, ir::OpId op, bool r
   a.kind = access;
   a.dtype = v.dtype;
   a.remote = remote;
+  a.internal = !collective.name.empty();
   a.op = op;
   a.site = site();
   a.name = name;
   a.view = &v;
   a.changes = changes;
   sim_.checker->access(a);
+}
+
+/// Rows that an all_to_all_v did not fill (03 X-67): reads are told, writes give them contents.
+void Actor::look_at_unspecified(ObjectRecord& object, const vm::View& v, vm::AccessKind access) {
+  const check::Box box = check::box_of(v);
+  if (access != vm::AccessKind::kRead) {
+    std::erase_if(object.unspecified, [&](const auto& u) { return check::covers(box, u.box); });
+    return;
+  }
+  for (const auto& u : object.unspecified) {
+    if (!check::overlap(box, u.box)) continue;
+    Diagnostic d;
+    d.cls = ErrorClass::kUninitializedReadError;
+    d.severity = Severity::kWarning;
+    d.id = "X-67";
+    d.title = "read of a row that was not received";
+    d.message = "row " + std::to_string(u.row) + " of the block from rank " + std::to_string(u.source) +
+                " of " + sim_.storage_text(v) + " is read, but all_to_all_v received only " +
+                std::to_string(u.received) + " rows from there; the rest is unspecified";
+    d.hint = "bound the loop by recv_counts";
+    d.span = span();
+    sim_.annotate(d, *this);
+    sim_.report(std::move(d));
+    return;
+  }
 }
 
 void Actor::warn(const char* warning_id, std::string text) {

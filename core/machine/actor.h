@@ -53,6 +53,8 @@ class Actor final : public vm::Env {
   const vm::FunctionCode* kernel() const;
 
  private:
+  void look_at_unspecified(ObjectRecord& object, const vm::View& v, vm::AccessKind access);
+
   Simulation& sim_;
 
  public:

@@ -448,7 +448,7 @@ void Simulation::add_waits(Diagnostic& d) {
 }
 
 void Simulation::deadlock() {
-  checker->finish();  // a report that was held back for the end comes first
+  checker->finish(false);  // a report that was held back for the end comes first
   Explanation explanation(*this);
   Diagnostic d = explanation.make();
   d.replay = policy.token();

@@ -63,6 +63,24 @@ void count(Actor& actor, const WindowPlace& place, int peer, int64_t bytes,
   actor.sim().count_traffic(actor.dispatch.rank, place.domain->members[static_cast<size_t>(peer)], bytes);
 }
 
+/// A transfer that does not start on a 32-byte boundary of the peer's slice (X-55, strict only). What a
+/// collective moves is cut by its lowering, which is not the user's to align.
+void check_alignment(Actor& actor, const View& v, const char* operation, const std::string& name) {
+  if (actor.sim().options.checks != Checks::kStrict || v.offset % 32 == 0) return;
+  if (!actor.collective.name.empty()) return;
+  Diagnostic d;
+  d.cls = ErrorClass::kProgramFault;
+  d.severity = Severity::kWarning;
+  d.id = "X-55";
+  d.title = "transfer start not aligned";
+  d.message = std::string(operation) + ": the region of '" + name + "' starts at byte " +
+              std::to_string(v.offset) + " of its slice; a transfer must start at a multiple of 32 bytes";
+  d.hint = "align the offset";
+  d.span = actor.span();
+  actor.sim().annotate(d, actor);
+  actor.sim().report(std::move(d));
+}
+
 /// Bytes on which an uncommitted notify of this core lies are read in the next round (03 M-38).
 bool must_wait_for_commit(Actor& actor, const View& read) {
   return read.buffer->kind == vm::BufferKind::kWindow && actor.sim().pending_notify_in(actor, read);
@@ -95,6 +113,7 @@ ExecStatus op_remote_load(Actor& actor, vm::OpCall& call) {
   View out = vm::alloc_result(call, target.dtype, shape, valid);
   out.pad = target.pad;
   if (valid.product() > 0) {
+    check_alignment(actor, window, "remote_load", name);
     actor.record(window, AccessKind::kRead, call.op, peer != place.me, name);
     vm::copy_cells(out, window);
   }
@@ -151,6 +170,7 @@ ExecStatus op_remote_store(Actor& actor, vm::OpCall& call) {
     actor.record(cells, AccessKind::kRead, call.op, false, operand(call, 0, "src"));
   }
   const View window = vm::window_of(at_peer(actor, place, target, peer), offset, extent);
+  check_alignment(actor, window, "remote_store", name);
   // Leading extents of 1 are dropped or added so that both sides have the target's rank.
   View shaped = cells;
   shaped.rank = target.rank;
@@ -278,6 +298,7 @@ ExecStatus op_put(Actor& actor, vm::OpCall& call) {
   if (t.src.buffer->kind != vm::BufferKind::kOnChip) {
     actor.record(t.src, AccessKind::kRead, call.op, false, t.src_name);
   }
+  check_alignment(actor, t.dst, "put", t.dst_name);
   actor.record(t.dst, atomic ? AccessKind::kAtomic : AccessKind::kWrite, call.op, peer != place.me,
                t.dst_name);
   if (atomic) {
@@ -298,6 +319,7 @@ ExecStatus op_get(Actor& actor, vm::OpCall& call) {
   if (t.src.valid_elements() == 0) return ExecStatus::kDone;
   if (must_wait_for_commit(actor, t.src)) return actor.sim().wait_for_commit(actor);
   if (peer == place.me) check_self_overlap("get", t.dst, t.src);
+  check_alignment(actor, t.src, "get", t.src_name);
   actor.record(t.src, AccessKind::kRead, call.op, peer != place.me, t.src_name);
   if (t.dst.buffer->kind != vm::BufferKind::kOnChip) {
     actor.record(t.dst, AccessKind::kWrite, call.op, false, t.dst_name);

@@ -101,7 +101,10 @@ void Simulation::step_actor(Actor& actor) {
   } catch (Failure& failure) {
     checker->settle();
     annotate(failure.diagnostic(), actor);
-    if (!options.collect) throw;
+    if (!options.collect) {
+      checker->decide();  // what was found before comes first
+      throw;
+    }
     fail_actor(actor, failure.diagnostic());
     return;
   }

@@ -128,7 +128,7 @@ void Simulation::run(int entry, std::vector<HostArg>& host_args) {
   adopt_windows();
   prepare_steps();
   rounds();
-  checker->finish();
+  checker->finish(!failed_);
   retain_windows();
   sort_reports();
 }
@@ -256,6 +256,7 @@ void Simulation::fail_run(ErrorClass cls, std::string id, std::string message, S
 void Simulation::report(Diagnostic d) {
   d.replay = policy.token();
   if (d.severity == Severity::kError) {
+    if (!options.collect) checker->decide();  // what was found before comes first
     run_report.ok = false;
     if (!options.collect) throw Failure(std::move(d));
     run_report.diagnostics.push_back(std::move(d));

@@ -43,7 +43,15 @@ struct ObjectRecord {
   bool live = false;
   int32_t waiters = 0;           ///< blocked waits on cells of this slice
   int32_t pending_notifies = 0;  ///< logged in this round, not committed
+  bool carried = false;          ///< holds what an earlier call wrote (03 W-31)
   bool dirty = false;            ///< plainly written in this round while somebody waited
+  /// Rows that an all_to_all_v left unspecified (03 X-67), strict checking only.
+  struct Unspecified {
+    check::Box box;
+    int source = -1;
+    int64_t row = 0, received = 0;
+  };
+  std::vector<Unspecified> unspecified;
 };
 
 /// A window buffer (03 W-10): one slice per rank of its domain, made when first touched.
@@ -83,7 +91,9 @@ struct SignalUse {
   struct Call {
     std::string name;
     int64_t op = 0, root = 0;
-    int rank = -1;  ///< who came first
+    std::string dtype, shape;  ///< of the data operands
+    std::string operands;      ///< their window buffers
+    int rank = -1;             ///< who came first
     const vm::Site* site = nullptr;
   };
   std::vector<Call> calls;

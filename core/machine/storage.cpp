@@ -54,6 +54,7 @@ int32_t Simulation::add_object(ObjectRecord record, vm::Buffer* buffer) {
     info.window = record.window;
     info.data = buffer->data;
     info.bytes = buffer->bytes;
+    info.carried = record.carried;
     checker->add_object(index, info);
   }
   objects[static_cast<size_t>(index)] = std::move(record);
@@ -105,9 +106,11 @@ vm::View Simulation::created_tensor(const vm::CreateInsn& create, const std::vec
 vm::BufferRef Simulation::slice(int window, int member) {
   WindowBuffer& w = windows[static_cast<size_t>(window)];
   vm::BufferRef& slot = w.slices[static_cast<size_t>(member)];
-  if (!slot) slot = new_slice(w.requested);
+  const bool fresh = !slot;
+  if (fresh) slot = new_slice(w.requested);
   if (slot->object < 0) {
     ObjectRecord record;
+    record.carried = !fresh && !(world && world->reset);
     record.name = w.name;
     record.rank = domains[static_cast<size_t>(w.domain)].members[static_cast<size_t>(member)];
     record.window = window;

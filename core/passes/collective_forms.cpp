@@ -2,6 +2,7 @@
 #include "core/passes/collective_forms.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace pypto::passes {
@@ -71,7 +72,17 @@ class Forms {
     attrs.set(AttrKey::k_mode, std::string(mode));
     attrs.set(AttrKey::k_op, static_cast<int64_t>(call_.reduce));
     attrs.set(AttrKey::k_root, call_.op == OpId::k_allreduce ? int64_t{call_.ring} : call_.root);
-    b_.eval(ir::op_expr(OpId::k_comm_mark, {call_.signal}, attrs, ir::none_type(), b_.span()));
+    std::vector<ExprPtr> operands = {call_.signal};
+    if (std::string_view(mode) != "barrier") {
+      // Compared between the ranks when they meet (03 X-51); the counts bound what is specified.
+      operands.resize(9);
+      operands[5] = call_.target;
+      operands[6] = call_.input;
+      operands[7] = call_.send_counts;
+      operands[8] = call_.recv_counts;
+      while (!operands.back()) operands.pop_back();
+    }
+    b_.eval(ir::op_expr(OpId::k_comm_mark, std::move(operands), attrs, ir::none_type(), b_.span()));
   }
 
   // ---- signals

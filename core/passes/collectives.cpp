@@ -80,6 +80,21 @@ class KernelRewriter {
   ir::Arch arch_;
 };
 
+/// A root that no domain of this world can have (03 C-23).
+void check_root(const ir::Expr& e, int world_size) {
+  if (e.op != ir::OpId::k_broadcast || world_size <= 0) return;
+  const int64_t root = e.attrs.get_int(ir::AttrKey::k_root);
+  if (root < world_size) return;
+  Diagnostic d;
+  d.cls = ErrorClass::kCompileError;
+  d.id = "X-30";
+  d.message = "pld.tensor.broadcast: root (" + std::to_string(root) + ") must be a valid rank in [0, " +
+              std::to_string(world_size) + ")";
+  d.hint = "name a rank of the world";
+  d.span = e.span;
+  throw Failure(std::move(d));
+}
+
 }  // namespace
 
 void lower_collectives(ir::Module& module, const PassOptions& options) {
@@ -87,8 +102,11 @@ void lower_collectives(ir::Module& module, const PassOptions& options) {
   for (const auto& f : module.functions) {
     if (f->is_sub_worker || f->is_host()) continue;
     bool any = false;
-    walk_exprs(f->body,
-               [&](const ExprPtr& e) { any = any || (e->kind == ExprKind::kOp && is_collective(e->op)); });
+    walk_exprs(f->body, [&](const ExprPtr& e) {
+      if (e->kind != ExprKind::kOp || !is_collective(e->op)) return;
+      any = true;
+      check_root(*e, options.world_size);
+    });
     if (any) f->body = KernelRewriter(*f, module.arch).run(f->body);
   }
   lower_host_collectives(module, options);

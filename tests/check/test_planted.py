@@ -40,8 +40,9 @@ def lines_of(diagnostic, path) -> frozenset[int]:
     """The lines of this file that a report names: its two accesses, its waits, or its place and those it met."""
     places = list(diagnostic.accesses) or list(diagnostic.waits) or [diagnostic]
     found = {p.line for p in places if p.file and pathlib.Path(p.file).name == path.name}
-    if diagnostic.id == "X-51":
-        found |= {int(n) for n in re.findall(rf"{path.name}:(\d+)", f"{diagnostic.message} {diagnostic.notes}")}
+    if diagnostic.id == "X-51":  # the two calls stand in the text; what follows in brackets is the dispatch
+        what = diagnostic.message.partition(" [rank ")[0]
+        found |= {int(n) for n in re.findall(rf"{path.name}:(\d+)", what)}
     return frozenset(found)
 
 
@@ -76,25 +77,8 @@ def check_values(items, same):
             assert same == isinstance(item, Accepted)
 
 
-# Rows whose report is not yet the one that the page names; each is a defect to mend, and mending it fails here.
-GAPS = {
-    "05_nobody_stages": "X-41 is not looked for",
-    "11_ring_with_column": "the extents of a dynamic ring signal are found at the cell (X-54), not at the call (X-30)",
-    "12_builtin_root_too_large": "the root is found at the peer (X-20), not at the call (X-30)",
-    "13_second_round": "the variant is classified as put without signal",
-    "15_count_above_m": "X-66 is not looked for",
-    "15_reads_beyond_count": "X-67 is not looked for",
-    "16_handwritten_barrier": "races are reported beside X-52",
-    "16_middle_skipped": "a second X-51 names the dispatch line too",
-}
-ROWS = [
-    pytest.param(path, id=path.stem, marks=[pytest.mark.xfail(reason=GAPS[path.stem])] if path.stem in GAPS else [])
-    for path in PLANTED
-]
-
-
 @pytest.mark.parametrize("platform", ["a2a3sim", "a5sim"])
-@pytest.mark.parametrize("path", ROWS)
+@pytest.mark.parametrize("path", PLANTED, ids=lambda p: p.stem)
 def test_row(path, platform):  # 03 X-72, G-10, M-33, M-35, M-37
     module = load(path)
     at = marks(path)

@@ -5,7 +5,7 @@ import pypto.language as pl
 import pypto.language.distributed as pld
 from worlds import NR, SIZE, Rejected, arrays, host
 
-EXPECT = [Rejected(Exception, "X-30", "", "")]
+EXPECT = [Rejected(RuntimeError, "X-30", "must have shape")]
 P = (2, 4)
 
 
