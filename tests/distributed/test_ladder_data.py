@@ -180,7 +180,9 @@ def test_random_data_and_sizes(name, step, make, p, tmp_path):  # 03 G-9, D-57
             sim=SimOptions(checks="strict", **sim),
         )
         program(*given, config=config)
-        assert last_report().diagnostics == [], (name, p, n)
+        # Rows that do not start at a multiple of 32 bytes move slowly on devices: said in strict checking.
+        found = [d for d in last_report().diagnostics if n % 8 == 0 or (d.id, d.severity) != ("X-55", "warning")]
+        assert found == [], (name, p, n)
         for i, before in enumerate(kept):
             if i not in goldens:
                 np.testing.assert_array_equal(given[i], before)
