@@ -178,6 +178,7 @@ void note_unspecified(Actor& actor, const vm::OpCall& call) {
   const WindowPlace place = window_place(actor, target);
   const auto ranks = static_cast<int64_t>(place.domain->members.size());
   const int64_t rows = target.shape[0] / ranks;
+  actor.sim().apply_pending_in(actor, counts);  // its own count, when nothing was waited for
   auto& list = actor.sim().object_of(target).unspecified;
   const check::Box whole = check::box_of(target);
   std::erase_if(list, [&](const auto& u) { return check::overlap(whole, u.box); });
