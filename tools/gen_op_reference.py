@@ -6,7 +6,8 @@
     PYTHONPATH=python python tools/gen_op_reference.py --check    exit 1 if the committed page differs
 
 Spellings, signatures and descriptions come from the native module; places, alias class and effects from
-`core/ir/ops.def`, the table that the native module is compiled from.
+`core/ir/ops.def`, the table that the native module is compiled from; shapes, types, numerics and examples from
+`tools/op_examples.py`, whose examples the tests run.
 """
 
 from __future__ import annotations
@@ -14,8 +15,14 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import op_examples
+import op_programs
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "core" / "ir" / "ops.def"
@@ -55,6 +62,11 @@ Every operation that a program can name, in the order of the operation table. Th
 of the first operand; *in place* is the operand that was updated; *none* is no result, or a scalar. **Effects**, one
 letter per parameter: `r` reads, `w` writes, `x` both, `a` adds atomically, capitals the same at a peer, `n` raises a
 signal at a peer, `s` awaits one, `-` nothing. Codes such as O-307 are rule numbers of the operation chapters.
+
+**Examples** are lines of a kernel body (of an orchestration for operations that are no kernel's); the tests run each of
+them. Their operands: {operands}; `tx` is the tile loaded from `x`, and so on; `n` is a run-time INT32 scalar; `o` is an
+output like `x`. An example that is a word in quotes is one of the programs at the end of the page; a path is a program
+of the repository.
 """
 
 
@@ -92,22 +104,52 @@ def escape(text: str) -> str:
 
 def page(operations: list[tuple[str, str, str, str, str]], facts: dict[tuple[str, str], Facts]) -> str:
     """Return the page."""
-    parts = [HEADER]
+    operands = ", ".join(f"`{n}` {dtype} {shape}" for n, (dtype, shape) in op_examples.OPERANDS.items())
+    paragraphs = [p if "{operands}" not in p else textwrap.fill(p.format(operands=operands), 120)
+                  for p in HEADER.split("\n\n")]  # fmt: skip
+    parts = ["\n\n".join(paragraphs).rstrip() + "\n"]
     for namespace, title in TITLES.items():
         rows = [op for op in operations if op[0] == namespace]
         if not rows:
             continue
         parts.append(
-            f"\n## {title}\n\n| Operation | Places | Result | Effects | Meaning |\n| --- | --- | --- | --- | --- |\n"
+            f"\n## {title}\n\n"
+            "| Operation | Meaning | Shapes | Types | Numerics | Places | Result | Effects | Example |\n"
+            "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
         )
         for _, name, signature, doc, row_name in rows:
             row = facts.get((namespace, name)) or facts[namespace, row_name]  # an alias has the facts of its row
             effects = f"`{row.effects}`" if row.effects else ""
+            shapes, types, numerics = op_examples.facts(namespace, name, row_name)
             parts.append(
-                f"| `{escape(f'{namespace}.{name}({signature})')}` | {row.places} | {row.result} | {effects} "
-                f"| {escape(doc)} |\n"
+                f"| `{escape(f'{namespace}.{name}({signature})')}` | {escape(doc)} | {escape(shapes)} "
+                f"| {escape(types)} | {escape(numerics)} | {row.places} | {row.result} | {effects} "
+                f"| {escape(example(namespace, name, row_name))} |\n"
             )
+    parts.append("\n## Programs\n")
+    for name, text in op_programs.PROGRAMS.items():
+        parts.append(f"\n### {name}\n\n```python\n{text.strip()}\n```\n")
     return "".join(parts)
+
+
+def example(namespace: str, name: str, row_name: str) -> str:
+    """Return the example of a row as the text of a table cell."""
+    if name in op_programs.SHOWN_IN:
+        return f'"{op_programs.SHOWN_IN[name]}"'
+    if namespace.startswith("pld"):
+        return f"`{example_file(name)}`"
+    found = op_examples.entry(namespace, name, row_name)
+    if found is None:
+        raise LookupError(f"no entry for {namespace}.{name} in tools/op_examples.py")
+    return "<br>".join(f"`{line}`" for line in op_examples.example(namespace, name, found).splitlines())
+
+
+def example_file(name: str) -> str:
+    """Return the first program of the repository that uses an operation of the distributed chapter."""
+    for path in sorted((ROOT / "examples").rglob("*.py")):
+        if re.search(rf"\bpld(\.\w+)*\.{name}\(", path.read_text()):
+            return str(path.relative_to(ROOT))
+    raise LookupError(f"no program under examples/ uses pld...{name}")
 
 
 def main() -> int:
