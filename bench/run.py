@@ -7,10 +7,12 @@ Run: make bench            (all)
 """
 
 import argparse
+import importlib.util
 import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -65,6 +67,101 @@ def cold() -> None:
         ours = process(program)
         ratio = ours / numpy_us
         print(f"{program:<44} {ours / 1e3:12.1f} ms   NumPy {numpy_us / 1e3:8.1f} ms   {ratio:6.2f} x   aim <= 1.5 x")
+
+
+# ---------------------------------------------------------------- compiling
+
+KERNEL_HEAD = """import pypto.language as pl
+
+
+@pl.jit
+def kernel(
+    x: pl.Tensor[[64, 128], pl.FP32],
+    y: pl.Tensor[[64, 128], pl.FP32],
+    gain: pl.Scalar[pl.INT32],
+    out: pl.Out[pl.Tensor[[64, 128], pl.FP32]],
+):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        a = pl.load(x, [0, 0], [64, 128])
+        b = pl.load(y, [0, 0], [64, 128])
+        tmp = pl.tile.create([64, 128], pl.FP32)
+"""
+KERNEL_BLOCKS = (
+    """t = pl.add(pl.mul(a, 1.5), b)
+t = pl.maximum(t, 0.25)
+u = pl.sub(t, a)
+u = pl.mul(u, 0.5)
+a = pl.minimum(u, b)""",
+    """m = pl.row_max(a, tmp)
+c = pl.exp(pl.row_expand_sub(a, m))
+s = pl.row_sum(c, tmp)
+a = pl.row_expand_div(c, s)
+b = pl.mul(b, 0.75)""",
+    """for i in pl.range(4):
+    u = pl.mul(a, 0.5)
+    v = pl.add(u, b)
+    a = pl.minimum(v, 2.0)
+b = pl.neg(b)""",
+    """if gain > 2:
+    a = pl.add(a, b)
+else:
+    a = pl.sub(a, b)
+b = pl.abs(b)""",
+    """k = gain * 3 + 1
+row = pl.load(y, [k % 8, 0], [1, 128])
+a = pl.col_expand_mul(a, row)
+a = pl.mul(a, 0.125)
+b = pl.sub(b, a)""",
+)
+KERNEL_TAIL = """        out = pl.store(a, [0, 0], out)
+    return out
+"""
+
+
+def numpy_kernel(a: np.ndarray, b: np.ndarray, gain: int, blocks: int) -> np.ndarray:
+    row = b[gain * 3 + 1 & 7]
+    for n in range(blocks):
+        if n % 5 == 0:
+            a = np.minimum((np.maximum(a * np.float32(1.5) + b, np.float32(0.25)) - a) * np.float32(0.5), b)
+        elif n % 5 == 1:
+            c = np.exp(a - a.max(axis=1, keepdims=True))
+            a, b = c / c.sum(axis=1, keepdims=True), b * np.float32(0.75)
+        elif n % 5 == 2:
+            for _ in range(4):
+                a = np.minimum(a * np.float32(0.5) + b, np.float32(2))
+            b = -b
+        elif n % 5 == 3:
+            a, b = a + b if gain > 2 else a - b, np.abs(b)
+        else:
+            a = a * row * np.float32(0.125)
+            b = b - a
+    return a
+
+
+def compiling() -> None:
+    """First specialisation of a kernel of 200 lines; each time a new file and function."""
+    blocks = 37  # of five lines
+    body = [f"        {line}" for n in range(blocks) for line in KERNEL_BLOCKS[n % 5].splitlines()]
+    text = KERNEL_HEAD + "\n".join(body) + "\n" + KERNEL_TAIL
+    x, y = (RNG.standard_normal((64, 128), dtype=np.float32) for _ in range(2))
+    best = float("inf")
+    with tempfile.TemporaryDirectory() as folder:
+        for n in range(15):
+            path = Path(folder, f"kernel_{n}.py")
+            path.write_text(text)
+            spec = importlib.util.spec_from_file_location(path.stem, path)
+            assert spec is not None and spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[path.stem] = module
+            spec.loader.exec_module(module)
+            out = np.zeros_like(x)
+            start = time.perf_counter()
+            compiled = module.kernel.compile(x, y, 3, out, config=OFF)
+            best = min(best, time.perf_counter() - start)
+        compiled(x, y, 3, out, config=OFF)
+    np.testing.assert_allclose(out, numpy_kernel(x, y, 3, blocks), rtol=1e-4, atol=1e-4)
+    name = f"first specialisation, {len(text.splitlines())} lines"
+    print(f"{name:<44} {best * 1e3:12.2f} ms   aim <= 20 ms")
 
 
 # ---------------------------------------------------------------- one device
@@ -246,7 +343,11 @@ def prepared() -> None:
             print(f"{f'prepared 2-rank dispatch, checks {checks}':<44} {us:12.1f} us   aim <= {aim} us")
 
 
-BENCHES = {f.__name__: f for f in (cold, warm, chain, matmul, prepared, ranks)}
+BENCHES = {
+    "cold": cold,
+    "compile": compiling,
+    **{f.__name__: f for f in (warm, chain, matmul, prepared, ranks)},
+}
 
 
 def main() -> int:
