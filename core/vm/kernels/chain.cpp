@@ -285,13 +285,16 @@ class ChainRun {
   void finish();
 
   /// Where output `o`, the value `v` of a segment, is to be written, if strips can be written there.
-  bool find_place(const ChainPlan& plan, size_t v, size_t o, size_t step, View* target) {
+  bool find_place(const Segment& segment, size_t v, size_t o, size_t step, View* target) {
+    const ChainPlan& plan = segment.plan;
     if (!results_[o].empty()) {
       *target = results_[o];
     } else if (!host_.place(o, value_like(plan, v), target)) {
       return false;
     }
     if (!takes_strips(plan, v, *target)) return false;
+    // Later segments were planned for the value as its operation makes it.
+    if (!target->packed() && last_reader(chain_, inputs_ + step) > segment.last) return false;
     for (size_t i = 0; i < inputs_; ++i) {
       if (!shares_bytes(*target, values_[i])) continue;
       // In place: each strip is read before it is written.
@@ -354,7 +357,7 @@ void ChainRun::run_segment(Segment& segment) {
     }
     View target;
     if (wanted < chain_.outputs.size() && !unwritten[v] &&
-        find_place(plan, v, wanted, made - inputs_, &target)) {
+        find_place(segment, v, wanted, made - inputs_, &target)) {
       value = std::move(target);
       std::copy_n(plan.shapes[v].valid, value.rank, value.valid);
       value.refresh_fully_valid();
