@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <type_traits>
 #include <unordered_map>
 
@@ -8,13 +9,36 @@
 #include "core/vm/view.h"
 
 /// One description of every record (`fields`) serves writing and reading. Numbers are little-endian and fixed
-/// width; the reader checks every length against what is left, and `validate` every index that the
-/// interpreter follows.
+/// width; the reader checks a checksum and every length against what is left, and `Bounds` every index that
+/// the interpreter follows.
 namespace pypto::vm {
 namespace {
 
 constexpr char kMagic[8] = {'P', 'Y', 'P', 'T', 'O', 'B', 'C', '1'};
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
+
+/// Says which operations the program's numbers and operand positions mean: a hash of the names and signatures
+/// of the table.
+uint32_t operations() {
+  static const uint32_t hash = [] {
+    uint32_t h = 0x811C9DC5u;
+    for (int i = 0; i < ir::kOpCount; ++i) {
+      const ir::OpRow& row = ir::op_row(static_cast<ir::OpId>(i));
+      for (const char* text : {row.name, row.sig}) {
+        do h = (h ^ static_cast<uint8_t>(*text)) * 0x01000193u;
+        while (*text++ != 0);
+      }
+    }
+    return h;
+  }();
+  return hash;
+}
+
+uint64_t checksum(std::string_view bytes) {
+  uint64_t h = 0xCBF29CE484222325u;
+  for (const char c : bytes) h = (h ^ static_cast<uint8_t>(c)) * 0x100000001B3u;
+  return h;
+}
 
 [[noreturn]] void damaged(const std::string& what) {
   fail(ErrorClass::kValueError, "program bytes are damaged or of another version: " + what, {},
@@ -86,6 +110,7 @@ class Reader {
     f = index == 0 ? nullptr : files[index - 1];
   }
   bool at_end() const { return at_ == bytes_.size(); }
+  std::string_view rest() const { return std::string_view(bytes_).substr(at_); }
 
  private:
   const std::string& bytes_;
@@ -633,10 +658,14 @@ std::string save(const Program& program) {
   head.out.assign(kMagic, sizeof(kMagic));
   uint32_t version = kVersion;
   head.pod(version);
-  uint32_t ops = ir::kOpCount;
+  uint32_t ops = operations();
   head.pod(ops);
-  write_files(head, body.files);
-  return head.out + body.out;
+  Writer files;
+  write_files(files, body.files);
+  const std::string rest = files.out + body.out;
+  uint64_t check = checksum(rest);
+  head.pod(check);
+  return head.out + rest;
 }
 
 ProgramPtr load(const std::string& bytes) {
@@ -648,8 +677,11 @@ ProgramPtr load(const std::string& bytes) {
   uint32_t ops = 0;
   in.pod(version);
   in.pod(ops);
-  if (version != kVersion || ops > static_cast<uint32_t>(ir::kOpCount))
-    damaged("format " + std::to_string(version));
+  if (version != kVersion) damaged("format " + std::to_string(version));
+  if (ops != operations()) damaged("another table of operations");
+  uint64_t check = 0;
+  in.pod(check);
+  if (check != checksum(in.rest())) damaged("the checksum is wrong");
   std::vector<std::shared_ptr<const SourceFile>> files;
   write_files(in, files);
   in.files = std::move(files);
