@@ -113,8 +113,8 @@ ExecStatus op_remote_load(Actor& actor, vm::OpCall& call) {
   View out = vm::alloc_result(call, target.dtype, shape, valid);
   out.pad = target.pad;
   if (valid.product() > 0) {
-    // Segments of a ring start where the count of elements has them start, and have a valid shape: the ladder's
-    // own is one (03 G-9).
+    // Segments of a ring start where the count of elements has them start, and have a valid shape: the
+    // ladder's own is one (03 G-9).
     if (!call.has(4)) check_alignment(actor, window, "remote_load", name);
     actor.record(window, AccessKind::kRead, call.op, peer != place.me, name);
     vm::copy_cells(out, window);

@@ -403,6 +403,8 @@ class FunctionSource:
         captured: dict[str, Any] | None = None,
     ) -> None: ...
     def decorator_keywords(self) -> list[Any]: ...
+    def place_of(self, parameter: str) -> str:
+        """``file:line:column`` of a parameter's declaration; of the function for an empty name."""
 
 class RuntimeMarker:
     """Class of pl.RUNTIME."""
@@ -411,7 +413,10 @@ class Signature:
     """Parameters of a JIT function: (name, "tensor" / "scalar" / "any", dtype or None, shape or None)."""
 
     def __init__(
-        self, function: str, params: list[tuple[str, str, DataType | None, list[int] | None]], location: str = ""
+        self,
+        function: str,
+        params: list[tuple[str, str, DataType | None, list[int] | None]],
+        source: FunctionSource,
     ) -> None: ...
     def key(self, args: list[Any]) -> bytes: ...
 

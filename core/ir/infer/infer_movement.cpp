@@ -247,8 +247,8 @@ ExprPtr type_move(Typer& t) {
   if (!source_ok || !target_ok) {
     // A tile that nothing has placed yet would come from Vec.
     const char* source = from == MemorySpace::kUnset ? space_name(MemorySpace::kVec) : space_name(from);
-    t.value_error(std::string("there is no path from ") + source + " to " + space_name(to) +
-                      " on the '" + t.arch_text() + "' platform",
+    t.value_error(std::string("there is no path from ") + source + " to " + space_name(to) + " on the '" +
+                      t.arch_text() + "' platform",
                   to == MemorySpace::kDDR
                       ? "pl.store writes to global memory"
                       : "legal chains are Vec-Mat, Mat-Left/Right/Bias, Acc-Mat, Acc-Vec");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instruction set that the kernels run with. Highway asks its own library for it, but that library also measures the
-// resolution of a clock when it is loaded, which is 3 ms of every process; these two functions are all we use of it, so
-// with them here it is not loaded at all.
+// The instruction set that the kernels run with. Highway asks its own library for it, but that library also
+// measures the resolution of a clock when it is loaded, which is 3 ms of every process; these two functions
+// are all we use of it, so with them here it is not loaded at all.
 #include <hwy/highway.h>
 
 #if HWY_ARCH_X86 && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
