@@ -291,8 +291,8 @@ void Simulation::check_pipes_at_end(const Block& block) {
       d.id = "H-56";
       d.title = unpopped ? "slot never popped" : "slot never freed";
       d.message = "pipe " + std::to_string(id) + " (" + direction_text(direction) + ") of '" +
-                  block.task->fn->name + "' ends with " + std::to_string(unpopped) +
-                  " slot(s) pushed but not popped and " +
+                  block.task->fn->name + "', consumed on the " + (direction == kC2V ? "AIV" : "AIC") +
+                  " side, ends with " + std::to_string(unpopped) + " slot(s) pushed but not popped and " +
                   std::to_string(static_cast<int64_t>(q.slots.size()) - unpopped) + " popped but not freed";
       d.hint = "pop every pushed tile, and call tfree once for every pop";
       if (q.slots.front().site) d.span = q.slots.front().site->span;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/passes/launch_rules.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <string>
@@ -148,7 +149,7 @@ struct End {
 
 struct Ends {
   std::map<int64_t, End> pipes;  ///< by id
-  int reserved = 0, imported = 0;
+  std::vector<ExprPtr> reserved, imported;
 };
 
 Ends ends_of(const Function& f) {
@@ -164,10 +165,10 @@ Ends ends_of(const Function& f) {
         end(e).slot_size = e->attrs.get_int(AttrKey::k_slot_size);
         break;
       case OpId::k_reserve_buffer:
-        ++out.reserved;
+        out.reserved.push_back(e);
         break;
       case OpId::k_import_peer_buffer:
-        ++out.imported;
+        out.imported.push_back(e);
         break;
       case OpId::k_tpush_to_aiv:
         end(e).pushes[kC2V].push_back(e);
@@ -229,7 +230,8 @@ void check_function(const Function& f, const Ends& ends) {
     const Direction in = cube ? kV2C : kC2V;
     for (const auto& push : end.pushes[kV2C]) check_slot(*push, end.slot_size);
     if (!end.pops[in].empty() && end.frees[in].empty()) {
-      refuse("'" + f.name + "' pops from pipe " + std::to_string(id) + " and never frees a slot",
+      refuse(std::string(cube ? "AIC" : "AIV") + " function '" + f.name + "' pops from pipe " +
+                 std::to_string(id) + " and never frees a slot",
              end.pops[in].front()->span,
              std::string("call pl.tfree_to_") + (cube ? "aiv" : "aic") + "(tile) once for every popped tile");
     }
@@ -246,8 +248,21 @@ void check_function(const Function& f, const Ends& ends) {
            "it with "
            "pl.import_peer_buffer");
   };
-  count(ends.reserved, reserve, "reserve_buffer", "consumes");
-  count(ends.imported, import, "import_peer_buffer", "feeds");
+  count(static_cast<int>(ends.reserved.size()), reserve, "reserve_buffer", "consumes");
+  count(static_cast<int>(ends.imported.size()), import, "import_peer_buffer", "feeds");
+  // A buffer holds at least one slot of a pipe that it may belong to (02 O-2102).
+  int64_t slot = 0;
+  for (const auto& [id, end] : ends.pipes) {
+    if (end.dir_mask & (cube ? 2 : 1)) slot = slot == 0 ? end.slot_size : std::min(slot, end.slot_size);
+  }
+  for (const auto& buffer : ends.reserved) {
+    const int64_t size = buffer->attrs.get_int(AttrKey::k_size);
+    if (size >= slot) continue;
+    refuse("'" + f.name + "' reserves " + std::to_string(size) + " bytes for buffer '" +
+               buffer->attrs.get_string(AttrKey::k_name) + "', less than one slot of " +
+               std::to_string(slot) + " bytes",
+           buffer->span, "give size= at least slot_size, usually slot_num times as much");
+  }
 }
 
 /// Static shape and element type of a transferred tile; empty where they are not known.
@@ -264,8 +279,8 @@ void check_pair(const Function& producer, const Ends& from, const Function& cons
     const bool pushed = it != from.pipes.end() && !it->second.pushes[d].empty();
     const ExprPtr& pop = end.pops[d].front();
     if (!pushed) {
-      refuse("'" + consumer.name + "' pops from pipe " + std::to_string(id) + ", and '" + producer.name +
-                 "' pushes nothing to it",
+      refuse(std::string(d == kC2V ? "AIV" : "AIC") + " function '" + consumer.name + "' pops from pipe " +
+                 std::to_string(id) + ", and '" + producer.name + "' pushes nothing to it",
              pop->span,
              std::string("push with pl.tpush_to_") + (d == kC2V ? "aiv" : "aic") + "(tile, split=...)");
     }
@@ -285,13 +300,53 @@ void check_pair(const Function& producer, const Ends& from, const Function& cons
   }
 }
 
+/// Peer and name of each imported buffer exist in the group (02 O-2102).
+void check_imports(const std::vector<const Function*>& members,
+                   const std::unordered_map<const Function*, Ends>& all) {
+  for (const Function* f : members) {
+    for (const auto& import : all.at(f).imported) {
+      const std::string peer = import->attrs.get_string(AttrKey::k_peer_func);
+      const std::string name = import->attrs.get_string(AttrKey::k_name);
+      std::string functions, buffers;
+      const Function* found = nullptr;
+      for (const Function* other : members) {
+        functions += (functions.empty() ? "'" : ", '") + other->name + "'";
+        if (other->name == peer) found = other;
+      }
+      const std::string where = "'" + f->name + "' imports buffer '" + name + "' of '" + peer + "'";
+      if (!found) {
+        refuse(where + ", which is no function of this group", import->span,
+               "the functions of the group are " + functions);
+      }
+      bool reserved = false;
+      for (const auto& buffer : all.at(found).reserved) {
+        const std::string own = buffer->attrs.get_string(AttrKey::k_name);
+        buffers += (buffers.empty() ? "'" : ", '") + own + "'";
+        reserved |= own == name;
+      }
+      if (reserved) continue;
+      refuse(
+          where + ", which reserves no such buffer", import->span,
+          buffers.empty() ? "reserve it there with pl.reserve_buffer(name=...)" : "it reserves " + buffers);
+    }
+  }
+}
+
 void check_group(const Function& group, const std::unordered_map<const Function*, Ends>& all) {
   std::vector<const Function*> cubes, vectors;
+  bool external = false;
   walk_exprs(group.body, [&](const ExprPtr& e) {
-    if (e->kind != ExprKind::kCall || !e->call->callee->external_source.empty()) return;
+    if (e->kind != ExprKind::kCall) return;
+    external |= !e->call->callee->external_source.empty();
+    if (!e->call->callee->external_source.empty()) return;
     if (e->call->callee->type == FunctionType::kAIC) cubes.push_back(e->call->callee.get());
     if (e->call->callee->type == FunctionType::kAIV) vectors.push_back(e->call->callee.get());
   });
+  if (!external) {
+    std::vector<const Function*> members = cubes;
+    members.insert(members.end(), vectors.begin(), vectors.end());
+    check_imports(members, all);
+  }
   if (cubes.size() != 1 || vectors.size() != 1) return;
   check_pair(*cubes[0], all.at(cubes[0]), *vectors[0], all.at(vectors[0]), kC2V);
   check_pair(*vectors[0], all.at(vectors[0]), *cubes[0], all.at(cubes[0]), kV2C);
