@@ -114,7 +114,21 @@ ExprPtr Cloner::expr(const ExprPtr& e) {
     if (const auto it = values.find(e->var.get()); it != values.end()) return it->second;
     VarPtr v = var(e->var);
     if (v == e->var) return e;
-    return var_ref(std::move(v), e->span);
+    ExprPtr ref = var_ref(std::move(v), e->span);
+    // A name that was rebound stands for another storage here than at its first assignment.
+    const Type* was = e->type.get();
+    const Type* declared = e->var->type.get();
+    if (!was || was == declared || !was->storage || was->storage == declared->storage ||
+        was->kind != ref->type->kind || was->shape.size() != ref->type->shape.size()) {
+      return ref;
+    }
+    auto here = std::make_shared<Type>(*ref->type);
+    here->storage = storage(was->storage);
+    here->valid.clear();
+    for (const auto& d : was->valid) here->valid.push_back(dim(d));
+    auto typed = std::make_shared<Expr>(*ref);
+    typed->type = std::move(here);
+    return typed;
   }
   auto copy = std::make_shared<Expr>(*e);
   copy->args = exprs(e->args);  // before the type, whose extents speak of the operands' variables

@@ -60,6 +60,7 @@ void FunctionBuilder::exec_assign(const syn::Stmt& s) {
     if (copy && v.is_host() && v.host.kind == HostKind::kDynVar && root_->symbols.count(v.host.text)) {
       v = Value::of(to_expr(v, value.span));
     }
+    if (value.kind == ExprKind::kCall) v = handed_back(std::move(v), s.span);
     assign(target.text, std::move(v), s.span, nullptr, copy);
     return;
   }
@@ -71,6 +72,24 @@ void FunctionBuilder::exec_assign(const syn::Stmt& s) {
   const std::vector<std::string> names = target_names(target);
   Value v = eval(value);
   assign_targets(names, std::move(v), s.span);
+}
+
+/// A helper that returns a tile of its caller hands over that tile (01 L-59, L-83): the new name is a view of
+/// it, where `b = a` would be a copy.
+Value FunctionBuilder::handed_back(Value v, const Span& span) {
+  if (!v.is_expr() || v.expr->kind != ir::ExprKind::kVar || !v.expr->type->is_tile()) return v;
+  const ir::Type& t = *v.expr->type;
+  if (t.space != ir::MemorySpace::kVec && t.space != ir::MemorySpace::kUnset) return v;
+  bool known = false;
+  for (const auto& [name, b] : flow().names) known |= b->kind == Binding::Kind::kVar && b->var == v.expr->var;
+  if (!known) return v;
+  std::vector<ExprPtr> shape;
+  for (const auto& d : t.shape) {
+    if (!d.is_const()) return v;
+    shape.push_back(ir::int_const(d.value, DType::kIndex, span));
+  }
+  return infer(ir::op_row(ir::OpId::k_reshape), ir::kFormFlat, {v.expr, ir::tuple_expr(shape, span)}, span,
+               "pl.reshape");
 }
 
 void FunctionBuilder::exec_ann_assign(const syn::Stmt& s) {

@@ -157,13 +157,26 @@ void FunctionBuilder::exec_if(const syn::Stmt& s, const std::vector<syn::StmtPtr
     exec_block(arm);
     if (all && flow().live && !frame_->returned) exec_from(*all, next);
   };
+  const auto take_only = [&](const std::vector<syn::StmtPtr>& arm) {
+    // An `elif` belongs to the branch around it, and the last yield of a loop to the loop.
+    const bool in_branch = !if_yields_.empty() && if_yields_.back()->loops == loops_.size();
+    const bool in_loop = loops_.size() > frame_->loop_base && loops_.back()->explicit_carry;
+    IfYield folded;
+    folded.folded = true;
+    folded.loops = loops_.size();
+    const bool own = !in_branch && !in_loop && yields(arm, nullptr);
+    if (own) if_yields_.push_back(&folded);
+    exec_block(arm);
+    if (own) if_yields_.pop_back();
+    if (all && flow().live && !frame_->returned) exec_from(*all, next);
+  };
   if (const auto known = constant_condition(test)) {
-    take(*known ? s.body : s.orelse);
+    take_only(*known ? s.body : s.orelse);
     return;
   }
   const ExprPtr c = condition(test, "if");
   if (const auto k = ir::const_int(c)) {
-    take(*k ? s.body : s.orelse);
+    take_only(*k ? s.body : s.orelse);
     return;
   }
   const syn::Stmt* yield_a = nullptr;

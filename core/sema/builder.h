@@ -303,6 +303,7 @@ class FunctionBuilder {
   void exec_ann_assign(const syn::Stmt& s);
   void exec_aug_assign(const syn::Stmt& s);
   void assign_targets(const std::vector<std::string>& names, Value value, const Span& span);
+  Value handed_back(Value v, const Span& span);
   std::vector<std::string> target_names(const syn::Expr& target);
   TypePtr check_annotation(const std::string& name, const Annotation& a, Value& value, const Span& span);
   void note_rebinding(const std::string& name, const Value& value, const Span& span);
@@ -446,7 +447,9 @@ class FunctionBuilder {
   /// block.
   void run_loop(LoopInfo& loop, const ir::StmtPtr& stmt, const std::vector<syn::StmtPtr>& body,
                 const std::function<void()>& read, bool at_least_once, bool endless, ir::Block& before);
-  void finish_carries(LoopInfo& loop, const ir::StmtPtr& stmt, const std::vector<ExprPtr>& inits,
+  void rebind_carries(const LoopInfo& loop, const LoopInfo::Edge& edge);
+  std::vector<size_t> carries_on_chip(const LoopInfo& loop, const std::vector<LoopInfo::Edge>& back) const;
+  void finish_carries(LoopInfo& loop, const ir::StmtPtr& stmt, std::vector<ExprPtr> inits,
                       const std::vector<std::string>& init_names);
   void loop_yield(LoopInfo& loop, const std::vector<std::string>& names, const syn::Expr& call,
                   const Span& span);
@@ -576,7 +579,8 @@ class FunctionBuilder {
     std::vector<std::string> names;
     std::vector<TypePtr> types;
     bool seen = false;
-    size_t loops = 0;  ///< loops around the branch
+    size_t loops = 0;     ///< loops around the branch
+    bool folded = false;  ///< the condition was known: the yield of the arm taken is a plain assignment
     Span span;
   };
   std::vector<IfYield*> if_yields_;

@@ -62,6 +62,10 @@ Value FunctionBuilder::eval_yield(const syn::Expr& call, const std::vector<std::
   std::vector<const syn::Expr*> list;
   for (size_t i = 1; i < call.items.size(); ++i) list.push_back(call.items[i].get());
   const std::vector<Value> got = eval_operands(list);
+  if (y.folded) {
+    for (size_t i = 0; i < names.size(); ++i) assign(names[i], got[i], span);
+    return {};
+  }
   auto stmt = make(ir::StmtKind::kYield, span);
   std::vector<std::pair<std::string, BindingPtr>> bindings;
   std::vector<TypePtr> types;
@@ -192,11 +196,68 @@ void FunctionBuilder::loop_yield(LoopInfo& loop, const std::vector<std::string>&
   for (size_t i = 0; i < names.size(); ++i) bind(names[i], loop.result_bindings[i]);
 }
 
-void FunctionBuilder::finish_carries(LoopInfo& loop, const ir::StmtPtr& stmt,
-                                     const std::vector<ExprPtr>& inits,
+/// Carried names that the body rebinds without a yield: what stands in another cell at the end of an
+/// iteration (another memory, an on-chip value for an address) is brought into the carried one (01 L-97,
+/// L-98).
+void FunctionBuilder::rebind_carries(const LoopInfo& loop, const LoopInfo::Edge& edge) {
+  Site site;
+  site.span = loop.span;
+  for (size_t i = 0; i < loop.carried.size(); ++i) {
+    const auto it = edge.flow.names.find(loop.carried[i]);
+    if (it == edge.flow.names.end()) continue;
+    const Binding& b = *it->second;
+    const VarPtr& var = loop.carry_vars[i];
+    if (b.kind == Binding::Kind::kVar && b.var == var) continue;
+    const bool scalar = b.kind == Binding::Kind::kValue && b.value.is_expr() && b.value.is_scalar();
+    TypePtr type = b.type;
+    if (scalar) {
+      const ExprPtr& e = b.value.expr;
+      type = e->untyped && var->type->is_scalar() ? var->type : e->type;
+    }
+    if (!type || !meets(*var->type, *type)) {
+      reject(ErrorClass::kParserTypeError, b.span.known() ? b.span : loop.span,
+             "Cannot reassign '" + loop.carried[i] + "' with a different type: was " +
+                 ir::type_text(*var->type) + ", got " +
+                 (type ? ir::type_text(*type) : std::string("a compile-time value")),
+             "a carried value keeps one type", {{"the loop", loop.span}});
+    }
+    convert_into(var, b, edge.block, edge.before_last, loop.span);
+  }
+}
+
+/// Carried addresses whose place the body takes over by an on-chip value: the initial value is then read.
+std::vector<size_t> FunctionBuilder::carries_on_chip(const LoopInfo& loop,
+                                                     const std::vector<LoopInfo::Edge>& back) const {
+  std::vector<size_t> out;
+  const auto on_chip = [](const TypePtr& t) {
+    return t && t->is_tensor() && t->place == ir::TensorPlace::kOnChip;
+  };
+  for (size_t i = 0; loop.explicit_carry && i < loop.carried.size(); ++i) {
+    const ir::Type& want = *loop.carry_types[i];
+    if (!want.is_tensor() || want.place != ir::TensorPlace::kGlobal) continue;
+    bool lifted = loop.yielded && i < loop.results.size() && on_chip(loop.result_bindings[i]->type);
+    const auto look = [&](const std::vector<LoopInfo::Edge>& edges) {
+      for (const auto& edge : edges) {
+        const auto it = edge.flow.names.find(loop.carried[i]);
+        if (it != edge.flow.names.end() && it->second->kind == Binding::Kind::kVar)
+          lifted |= on_chip(it->second->type);
+      }
+    };
+    if (!loop.yielded) look(back);
+    look(loop.breaks);
+    if (lifted) out.push_back(i);
+  }
+  return out;
+}
+
+void FunctionBuilder::finish_carries(LoopInfo& loop, const ir::StmtPtr& stmt, std::vector<ExprPtr> inits,
                                      const std::vector<std::string>& init_names) {
   if (!loop.explicit_carry) return;
   for (size_t i = 0; i < inits.size(); ++i) {
+    const TypePtr& t = loop.carry_types[i];
+    if (t->is_tensor() && t->place == ir::TensorPlace::kOnChip && inits[i]->type->place != t->place) {
+      inits[i] = ir::op_expr(ir::OpId::k_snapshot, {inits[i]}, {}, t, loop.span);
+    }
     ir::Carry c;
     c.var = loop.carry_vars[i];
     c.init = inits[i];

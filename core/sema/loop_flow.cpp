@@ -164,6 +164,8 @@ void FunctionBuilder::run_loop(LoopInfo& loop, const ir::StmtPtr& stmt, const st
         binding = joined;
       }
     }
+    const std::vector<size_t> lifted = carries_on_chip(loop, back);
+    again |= !lifted.empty();
     if (!again || attempt >= 8) {
       for (const auto& [name, b] : entry.names) {
         const auto it = next.names.find(name);
@@ -175,6 +177,11 @@ void FunctionBuilder::run_loop(LoopInfo& loop, const ir::StmtPtr& stmt, const st
       break;
     }
     undo(point);
+    for (const size_t i : lifted) {
+      loop.carry_types[i] = with_storage(with_place(loop.carry_types[i], ir::TensorPlace::kOnChip),
+                                         new_storage(loop.carried[i]));
+      loop.carry_vars[i] = variable(loop.carried[i], loop.carry_types[i], loop.span, ir::VarKind::kCarry);
+    }
     entry = next;
     for (auto& [name, b] : entry.names) {
       // A variable of the discarded reading that the name now enters with is kept.
@@ -190,6 +197,10 @@ void FunctionBuilder::run_loop(LoopInfo& loop, const ir::StmtPtr& stmt, const st
         b = n;
       }
     }
+  }
+  if (loop.explicit_carry && !loop.yielded) {
+    for (const auto& edge : back) rebind_carries(loop, edge);
+    for (const auto& edge : loop.breaks) rebind_carries(loop, edge);
   }
   if (loop.kind == LoopInfo::Kind::kParallel) check_parallel(loop, end);
   for (const auto& name : assigned) loop.assigned_tasks.insert(name);
@@ -207,7 +218,8 @@ void FunctionBuilder::run_loop(LoopInfo& loop, const ir::StmtPtr& stmt, const st
         if (parts.size() != 1 || serial(parts[0].get()) >= serial0) continue;
         for (const auto& [root, r] : entry.names) {
           if (r->kind != Binding::Kind::kVar || !r->type->is_tensor() || !r->undefined.empty() ||
-              r->type->storage != b->type->storage || !same_dims(r->type->shape, b->type->shape)) {
+              r->type->storage != b->type->storage || r->type->dtype != b->type->dtype ||
+              !same_dims(r->type->shape, b->type->shape)) {
             continue;
           }
           auto s = make(ir::StmtKind::kAssign, loop.span);

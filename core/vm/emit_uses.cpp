@@ -12,7 +12,9 @@ class UseWalker {
   UseWalker(const Function& fn, UseInfo& out) : fn_(fn), out_(out) {}
 
   void run() {
+    for (const auto& p : fn_.params) assigned(p, p->type);
     walk(fn_.body);
+    spread_writes();
     for (auto& [var, path] : paths_) {
       out_.ranges[var] = {path.empty() ? nullptr : path.back().first,
                           path.empty() ? nullptr : path.back().second};
@@ -44,6 +46,7 @@ class UseWalker {
     switch (e->kind) {
       case ExprKind::kVar:
         note(e->var);
+        if (e->type && e->type->storage) seen_[e->var.get()].insert(e->type->storage.get());
         if (value) out_.value_uses.insert(e->var.get());
         return;
       case ExprKind::kOp: {
@@ -78,6 +81,43 @@ class UseWalker {
     return static_cast<size_t>(param) < e.args.size();
   }
 
+  void assigned(const VarPtr& var, const TypePtr& type) {
+    if (var && type && type->storage) assigned_[var.get()].insert(type->storage.get());
+  }
+
+  /// Where paths meet, a name stands for one of several storages and its references carry a joined one
+  /// (01 L-85): what is written under either name is written under the other.
+  void spread_writes() {
+    std::map<const Storage*, std::set<const Storage*>> members;
+    for (const auto& [var, refs] : seen_) {
+      const auto own = assigned_.find(var);
+      if (own == assigned_.end()) continue;
+      for (const Storage* s : refs) {
+        if (!own->second.count(s)) members[s].insert(own->second.begin(), own->second.end());
+      }
+    }
+    if (members.empty()) return;
+    const std::set<const Storage*> direct = out_.written;
+    for (bool grew = true; grew;) {  // a joined storage is written: so may its members be
+      grew = false;
+      for (const auto& [joined, parts] : members) {
+        if (!out_.written.count(joined)) continue;
+        for (const Storage* s : parts) grew |= out_.written.insert(s).second;
+      }
+    }
+    std::set<const Storage*> hit = direct;
+    for (bool grew = true; grew;) {  // a member is written: so may the joined one be
+      grew = false;
+      for (const auto& [joined, parts] : members) {
+        if (hit.count(joined)) continue;
+        for (const Storage* s : parts) {
+          if (hit.count(s)) grew |= hit.insert(joined).second;
+        }
+      }
+    }
+    out_.written.insert(hit.begin(), hit.end());
+  }
+
   void written(const ExprPtr& target) {
     if (!target || !target->type) return;
     if (target->type->is_tile()) {
@@ -107,7 +147,16 @@ class UseWalker {
     for (const auto& sp : b) {
       const Stmt& s = *sp;
       path_.emplace_back(&b, &s);
-      for (const auto& t : s.targets) note(t);
+      for (size_t i = 0; i < s.targets.size(); ++i) {
+        note(s.targets[i]);
+        if (s.kind == StmtKind::kYield) {
+          if (i < s.values.size() && s.values[i]) assigned(s.targets[i], s.values[i]->type);
+        } else if (s.value && s.value->type) {
+          const bool tuple = s.value->type->kind == TypeKind::kTuple;
+          if (!tuple) assigned(s.targets[i], s.value->type);
+          if (tuple && i < s.value->type->elements.size()) assigned(s.targets[i], s.value->type->elements[i]);
+        }
+      }
       const bool plain_alias = s.kind == StmtKind::kAssign && s.value && s.value->kind == ExprKind::kVar;
       expr(s.value, !plain_alias || !s.value->type->is_tensor());
       for (const auto& v : s.values) expr(v, true);
@@ -118,6 +167,10 @@ class UseWalker {
       for (const auto& c : s.carries) {
         note(c.var);
         note(c.result);
+        if (c.init) {
+          assigned(c.var, c.init->type);
+          assigned(c.result, c.init->type);
+        }
         expr(c.init, true);
       }
       if (s.scope) {
@@ -137,6 +190,8 @@ class UseWalker {
   UseInfo& out_;
   Path path_;
   std::unordered_map<const Var*, Path> paths_;
+  /// Storages that a variable was given, and those that its references carry.
+  std::map<const Var*, std::set<const Storage*>> assigned_, seen_;
 };
 
 }  // namespace

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that the random generator found, made small. Each once computed something else or was refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pypto.language as pl
+import pytest
+from pypto.language.parser.diagnostics import ParserTypeError
+from pypto.runtime import RunConfig
+
+SIM = RunConfig(platform="a2a3sim")
+
+
+def run(k, *scalars, rows=8, cols=16):
+    x = np.arange(rows * cols, dtype=np.float32).reshape(rows, cols)
+    o = np.zeros_like(x)
+    k(x, *scalars, o, config=SIM)
+    return x, o
+
+
+def test_address_of_a_rebound_name_keeps_its_bytes():  # 01 L-87: in a region
+    @pl.jit
+    def k(x: pl.Tensor[[8, 16], pl.FP32], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            t = pl.fillpad(x, pad_value=pl.PadValue.max)
+            t = pl.add(x, 0.0)
+            v = pl.slice(t, [4, 16], [0, 0])
+            pl.assemble(t, pl.slice(x, [3, 8], [5, 0]), [0, 8])
+            o = pl.assemble(o, v, [0, 0])
+            o[4:8, :] = t[0:4, :]
+        return o
+
+    x, o = run(k)
+    np.testing.assert_array_equal(o[:4], x[:4])
+    np.testing.assert_array_equal(o[4:7, 8:16], x[5:8, 0:8])
+
+
+@pytest.mark.parametrize("through_merged", [True, False])
+def test_address_and_a_name_that_is_one_of_two_storages(through_merged):  # 01 L-85, L-87
+    @pl.jit
+    def k(x: pl.Tensor[[8, 16], pl.FP32], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            a = pl.add(x, 0.0)
+            b = pl.add(x, 1.0)
+            v = pl.slice(a, [4, 16], [0, 0])
+            if pl.read(x, [0, 0]) == 0.0:
+                m = a
+            else:
+                m = b
+            w = pl.slice(m, [4, 16], [0, 0])
+            if through_merged:
+                pl.assemble(m, pl.slice(x, [3, 8], [5, 0]), [0, 8])
+            else:
+                pl.assemble(a, pl.slice(x, [3, 8], [5, 0]), [0, 8])
+            o = pl.assemble(o, v, [0, 0])
+            o = pl.assemble(o, w, [4, 0])
+        return o
+
+    x, o = run(k)
+    np.testing.assert_array_equal(o[:4], x[:4])
+    np.testing.assert_array_equal(o[4:], x[:4])
+
+
+def test_carried_tensor_replaced_by_an_on_chip_value():  # 01 L-97: rebound without a yield
+    @pl.jit
+    def k(x: pl.Tensor[[8, 16], pl.FP32], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            for i, (c,) in pl.range(3, init_values=(x,)):
+                c = pl.add(c, 1.0)
+                c[0:1, :] = pl.full([1, 16], dtype=pl.FP32, value=-1.0)
+            o[:] = c
+        return o
+
+    x, o = run(k)
+    np.testing.assert_array_equal(o[1:], x[1:] + 3)
+    np.testing.assert_array_equal(o[0], np.full(16, -1.0))
+    assert x[0, 1] == 1  # the parameter itself is not written
+
+
+def test_carried_tensor_replaced_and_yielded():  # 01 L-97
+    @pl.jit
+    def k(x: pl.Tensor[[8, 16], pl.FP32], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            for i, (c,) in pl.range(3, init_values=(x[0:8, :],)):
+                d = pl.add(c, 1.0)
+                r = pl.yield_(d)
+            o[:] = r
+        return o
+
+    x, o = run(k)
+    np.testing.assert_array_equal(o, x + 3)
+
+
+def test_carried_scalar_of_another_width_is_refused():  # 01 L-83, L-98
+    @pl.jit
+    def k(x: pl.Tensor[[8, 16], pl.FP32], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            t = pl.load(x, [0, 0], [8, 16])
+            for i, (c, n) in pl.range(3, init_values=(t, pl.const(1, pl.INT32))):
+                c = pl.add(c, 1.0)
+                n = n + 1
+            o = pl.store(c, [n, 0], o)
+        return o
+
+    with pytest.raises(ParserTypeError, match="Cannot reassign 'n' with a different type"):
+        run(k)
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_yield_in_a_branch_decided_at_compile_time(flag):  # 01 L-91, L-92
+    @pl.jit
+    def k(x: pl.Tensor[[8, 16], pl.FP32], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            t = pl.load(x, [0, 0], [8, 16])
+            if flag:
+                r, s = pl.yield_(pl.add(t, 1.0), t)
+            else:
+                r, s = pl.yield_(pl.mul(t, 2.0), pl.neg(t))
+            o = pl.store(pl.sub(r, s), [0, 0], o)
+        return o
+
+    x, o = run(k)
+    np.testing.assert_array_equal(o, np.ones_like(x) if flag else 3 * x)
+
+
+def test_view_of_another_dtype_made_in_a_loop():  # 01 L-85
+    @pl.jit
+    def k(x: pl.Tensor[[8, 16], pl.FP32], n: pl.Scalar[pl.INT32], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            t = pl.add(x, 1.0)
+            for i in pl.range(n):
+                v = pl.reinterpret_view(t, pl.INT32)
+                t = pl.reinterpret_view(pl.add(v, 1), pl.FP32)
+            o[:] = t
+        return o
+
+    x, o = run(k, 0)
+    np.testing.assert_array_equal(o, x + 1)
+    x, o = run(k, 2)
+    np.testing.assert_array_equal(o.view(np.int32), (x + 1).view(np.int32) + 2)
+
+
+@pl.inline
+def same(ha, hb):
+    return ha
+
+
+def test_helper_that_returns_its_argument_hands_over_that_tile():  # 01 L-59, L-83
+    @pl.jit
+    def k(x: pl.Tensor[[8, 16], pl.FP32], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            t = pl.load(x, [0, 0], [8, 16])
+            u = same(t, t)
+            pl.write(u, [0, 0], 50.0)
+            o = pl.store(t, [0, 0], o)
+        return o
+
+    x, o = run(k)
+    assert o[0, 0] == 50
+    np.testing.assert_array_equal(o.reshape(-1)[1:], x.reshape(-1)[1:])
