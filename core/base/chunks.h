@@ -10,7 +10,7 @@ namespace pypto {
 
 /// A list that only grows at its end, in pieces: elements never move, and growing copies nothing. For logs
 /// that may reach millions of elements.
-template <class T>
+template <class T, size_t kBytes = 32768>
 class Chunks {
  public:
   Chunks() = default;
@@ -28,7 +28,7 @@ class Chunks {
   T& operator[](size_t i) { return *at(i); }
   const T& operator[](size_t i) const { return *const_cast<Chunks*>(this)->at(i); }
   T& back() { return *at(size_ - 1); }
-  T& push_back(T value) {
+  T& push_back(T&& value) {
     if (size_ == pieces_.size() * kPiece) pieces_.push_back(std::make_unique<Piece>());
     T* made = new (at(size_)) T(std::move(value));
     ++size_;
@@ -59,7 +59,7 @@ class Chunks {
 
  private:
   static constexpr size_t power_of_two(size_t n) { return n < 2 ? 1 : 2 * power_of_two(n / 2); }
-  static constexpr size_t kPiece = power_of_two(32768 / sizeof(T) + 1);
+  static constexpr size_t kPiece = power_of_two(kBytes / sizeof(T) + 1);
   struct Piece {
     alignas(T) std::byte bytes[kPiece * sizeof(T)];
     Piece() {}  // NOLINT(modernize-use-equals-default): leaves the bytes alone

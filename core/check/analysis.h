@@ -116,7 +116,7 @@ class Analysis final : public Checker {
   void reset_object(int32_t object) override;
   void drop_part(int64_t part) override;
   void access(const Access& access) override;
-  void notify(const Notify& notify) override;
+  void notify(Notify&& notify) override;
   Clock observe(const Observe& observe) override;
   void enter_collective(const Entered& entered) override;
   void settle() override;

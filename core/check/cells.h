@@ -43,7 +43,8 @@ struct WaitNote {
   int32_t record = -1;  ///< index in the analysis' wait records
 };
 
-/// Singly linked lists in one array: most cells have one or two elements, and there may be a million cells.
+/// Lists whose first element lies in the list itself and whose others are linked in one array: most cells
+/// have one element, and there may be a million cells.
 template <class T>
 class ListPool {
   struct Node {
@@ -53,33 +54,41 @@ class ListPool {
 
  public:
   struct List {
-    uint32_t head = 0, tail = 0, size = 0;  ///< 1 + index of a node
+    T first;
+    uint32_t head = 0, tail = 0;  ///< of the others: 1 + index of a node
+    uint32_t size = 0;
     bool empty() const { return size == 0; }
   };
-  template <class N>
+  template <class N, class L>
   struct Iterator {
     N* nodes;
-    uint32_t at;
-    auto& operator*() const { return (*nodes)[at - 1].value; }
+    L* list;      ///< while at the first element
+    uint32_t at;  ///< else: 1 + index of the node, 0 = end
+    auto& operator*() const { return list ? list->first : (*nodes)[at - 1].value; }
     Iterator& operator++() {
-      at = (*nodes)[at - 1].next;
+      at = list ? list->head : (*nodes)[at - 1].next;
+      list = nullptr;
       return *this;
     }
-    bool operator!=(const Iterator& o) const { return at != o.at; }
+    bool operator!=(const Iterator& o) const { return at != o.at || list != o.list; }
   };
-  template <class N>
+  template <class N, class L>
   struct Range {
     N* nodes;
-    uint32_t head;
-    Iterator<N> begin() const { return {nodes, head}; }
-    Iterator<N> end() const { return {nodes, 0}; }
+    L* list;
+    Iterator<N, L> begin() const { return {nodes, list->empty() ? nullptr : list, 0}; }
+    Iterator<N, L> end() const { return {nodes, nullptr, 0}; }
   };
 
-  Range<Chunks<Node>> range(const List& l) { return {&nodes_, l.head}; }
-  Range<const Chunks<Node>> range(const List& l) const { return {&nodes_, l.head}; }
-  const T& front(const List& l) const { return nodes_[l.head - 1].value; }
-  const T& back(const List& l) const { return nodes_[l.tail - 1].value; }
-  void push_back(List& l, T value) {
+  Range<Chunks<Node>, List> range(List& l) { return {&nodes_, &l}; }
+  Range<const Chunks<Node>, const List> range(const List& l) const { return {&nodes_, &l}; }
+  const T& front(const List& l) const { return l.first; }
+  const T& back(const List& l) const { return l.tail ? nodes_[l.tail - 1].value : l.first; }
+  void push_back(List& l, T&& value) {
+    if (l.size++ == 0) {
+      l.first = std::move(value);
+      return;
+    }
     uint32_t n = free_;
     if (n) {
       free_ = nodes_[n - 1].next;
@@ -90,13 +99,17 @@ class ListPool {
     }
     (l.tail ? nodes_[l.tail - 1].next : l.head) = n;
     l.tail = n;
-    ++l.size;
   }
   void pop_front(List& l) {
+    --l.size;
     const uint32_t n = l.head;
+    if (!n) {
+      l.first = T();
+      return;
+    }
+    l.first = std::move(nodes_[n - 1].value);
     l.head = nodes_[n - 1].next;
     if (!l.head) l.tail = 0;
-    --l.size;
     nodes_[n - 1] = Node{T(), free_};
     free_ = n;
   }
@@ -129,8 +142,7 @@ class Cells {
     if (Cell* c = find(offset)) return *c;
     const auto i = static_cast<size_t>(offset / 4);
     if (at_.size() <= i) at_.resize(std::max(i + 1, static_cast<size_t>(bytes / 4)), 0);
-    cells_.emplace_back();
-    cells_.back().initial = value;
+    cells_.push_back({}).initial = value;
     at_[i] = static_cast<uint32_t>(cells_.size());
     return cells_.back();
   }
@@ -139,7 +151,7 @@ class Cells {
 
  private:
   std::vector<uint32_t> at_;  ///< by offset / 4: 1 + index of the cell
-  std::vector<Cell> cells_;
+  Chunks<Cell, 4096> cells_;
 };
 
 /// What a wait observes.

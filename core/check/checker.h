@@ -9,6 +9,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/check/box.h"
+#include "core/check/clock_data.h"
 #include "core/ir/enums.h"
 #include "core/vm/exec.h"
 #include "core/vm/program.h"
@@ -17,11 +18,6 @@
 /// order; the checker tells the machine what is wrong, through a Sink. It never changes a value and never
 /// blocks anybody.
 namespace pypto::check {
-
-/// What an actor knows: an immutable vector clock, shared by everything that was released at the same point.
-/// Null is the clock of somebody who knows nothing.
-class ClockData;
-using Clock = std::shared_ptr<const ClockData>;
 
 /// An actor of 03 M-1 while it lives. -1: not tracked (checks are off).
 using ActorId = int32_t;
@@ -152,7 +148,7 @@ class Checker {
 
   // ---- accesses and signals
   virtual void access(const Access& access) = 0;
-  virtual void notify(const Notify& notify) = 0;
+  virtual void notify(Notify&& notify) = 0;
   /// Acquires what the wait surely observes (03 M-30): into the actor, or (defer_wait) as the returned clock.
   virtual Clock observe(const Observe& observe) = 0;
   virtual void enter_collective(const Entered& entered) = 0;

@@ -24,12 +24,12 @@ bool exceeds(const Dense& src, const Dense& dst) {
 
 Dense& ActorClock::own() {
   if (!base_) {
-    base_ = std::make_shared<Dense>();
+    base_ = DensePtr::make();
   } else if (base_.use_count() > 1) {
     below_ = base_;
-    base_ = std::make_shared<Dense>(*below_);
+    base_ = DensePtr::make(*below_);
   }
-  Dense& mine = const_cast<Dense&>(*base_);  // made here, and nobody else has it
+  Dense& mine = *base_;
   for (const Component& c : extras_) {
     if (mine.size() <= c.chain) mine.resize(c.chain + 1, 0);
     mine[c.chain] = std::max(mine[c.chain], c.epoch);
@@ -40,12 +40,12 @@ Dense& ActorClock::own() {
 
 Clock ActorClock::release() {
   if (released_) return released_;
-  auto data = std::make_shared<ClockData>();
+  released_ = Clock::make();
+  ClockData* data = released_.get();
   data->base = base_;
   data->extras = extras_;
   data->chain = chain_;
   data->epoch = epoch_;
-  released_ = std::move(data);
   return released_;
 }
 

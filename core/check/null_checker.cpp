@@ -18,7 +18,7 @@ class NullChecker final : public Checker {
   void reset_object(int32_t) override {}
   void drop_part(int64_t) override {}
   void access(const Access&) override {}
-  void notify(const Notify&) override {}
+  void notify(Notify&&) override {}
   Clock observe(const Observe&) override { return nullptr; }
   void enter_collective(const Entered&) override {}
   void settle() override {}

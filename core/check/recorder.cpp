@@ -114,13 +114,13 @@ void Recorder::access(const Access& access) {
   live_.access(access);
 }
 
-void Recorder::notify(const Notify& notify) {
+void Recorder::notify(Notify&& notify) {
   if (logging_) {
     Signal e{notify, id_of(notify.release)};
     e.notify.release = nullptr;
     log(std::move(e));
   }
-  live_.notify(notify);
+  live_.notify(std::move(notify));
 }
 
 Clock Recorder::observe(const Observe& observe) {
@@ -219,7 +219,7 @@ void Recorder::replay(bool complete) {
                             [&](const Signal& e) {
                               Notify n = e.notify;
                               n.release = clock(e.release);
-                              analysis.notify(n);
+                              analysis.notify(std::move(n));
                             },
                             [&](const Saw& e) {
                               Observe o;

@@ -12,7 +12,7 @@ constexpr size_t kKeptWaits = 16;
 
 }  // namespace
 
-void Analysis::notify(const Notify& n) {
+void Analysis::notify(Notify&& n) {
   settle_write();
   if (!n.release || n.who < 0) return;
   Object& o = object(n.object);
@@ -30,7 +30,7 @@ void Analysis::notify(const Notify& n) {
   m.round = static_cast<int32_t>(sink_.round());
   m.sequence = ++sequence_;
   m.number = notify_count_++;
-  m.release = n.release;
+  m.release = std::move(n.release);
   m.site = n.site;
 
   auto entry_of = [&](const Mod& x) {
@@ -59,7 +59,7 @@ void Analysis::notify(const Notify& n) {
   const ActorInfo& me = metas_[meta].info;
   o.shared.visit(box, [&](History::Node& node) {
     const Entry& old = node.entry;
-    if (racing || old.chain == m.chain || n.release->at(old.chain) >= old.epoch) return false;
+    if (racing || old.chain == m.chain || m.release->at(old.chain) >= old.epoch) return false;
     const ActorInfo& other = metas_[old.meta].info;
     // Another part of the same block may have been told by a pipe before this notify was committed.
     if (other.dispatch == me.dispatch && other.task == me.task && other.block == me.block) return false;
@@ -84,7 +84,7 @@ void Analysis::notify(const Notify& n) {
   // A Set against every other modification.
   for (const Mod& other : o.cells.mods.range(c.mods)) {
     if (m.kind != Mod::Kind::kSet && other.kind == Mod::Kind::kAdd) continue;
-    if (other.chain == m.chain || n.release->at(other.chain) >= other.epoch) continue;
+    if (other.chain == m.chain || m.release->at(other.chain) >= other.epoch) continue;
     if (other.kind == Mod::Kind::kWrite) continue;  // told above, if it changed anything
     Found f;
     f.object = n.object;
@@ -102,7 +102,7 @@ void Analysis::notify(const Notify& n) {
   // Waits that are not ordered before it: an Eq wait might have missed its value, and what was surely
   // observed may not be so sure with one arrival more.
   for (const WaitNote& w : o.cells.waits.range(c.waits)) {
-    if (w.chain == m.chain || n.release->at(w.chain) >= w.epoch) continue;
+    if (w.chain == m.chain || m.release->at(w.chain) >= w.epoch) continue;
     if (w.cmp == ir::WaitCmp::kEq && n.before == w.expected && n.after != w.expected)
       missed_value(n.object, n.offset, w, m);
   }

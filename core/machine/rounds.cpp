@@ -217,7 +217,7 @@ void Simulation::apply(PendingNotify& n) {
     e.after = after;
     e.site = n.site;
     e.iteration = n.iteration;
-    checker->notify(e);
+    checker->notify(std::move(e));
   }
   if (overflow && options.checks != Checks::kOff) {
     Diagnostic d;
@@ -301,15 +301,20 @@ void Simulation::withhold() {
       held_.push_back(e);
       ++e.actor->dispatch.active;
     } else {
-      log_.push_back(e);
+      log_.push_back(LogEntry(e));
     }
   }
 }
 
 void Simulation::commit() {
   if (policy.explores()) withhold();
+  constexpr size_t kAhead = 16;  // a burst of notifies goes to as many slices as there are ranks
   for (size_t i = 0; i < log_.size(); ++i) {
     const LogEntry e = log_[i];
+    if (i + kAhead < log_.size() && !log_[i + kAhead].done()) {
+      const PendingNotify& later = notifies_[log_[i + kAhead].notify];
+      __builtin_prefetch(later.buffer->data + later.offset, 1);
+    }
     if (e.done()) {
       finish_actor(*e.actor);
     } else if (!notifies_[e.notify].applied) {
