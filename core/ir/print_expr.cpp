@@ -339,6 +339,10 @@ std::string Printer::op_call(const Expr& e) {
     const OpParam& p = params[static_cast<size_t>(at)];
     std::string text;
     bool is_attr = false;
+    if (pop_typed_ && (flat[i].name == "shape" || flat[i].name == "dtype")) continue;
+    if (flat[i].name == "id" && row.cost == CostClass::kSync && v && std::holds_alternative<int64_t>(*v) &&
+        std::get<int64_t>(*v) == 0)
+      continue;
     if (arg) {
       text = arg->kind == ExprKind::kTuple ? list(arg) : expr(written(arg));
     } else if (v) {
@@ -348,7 +352,9 @@ std::string Printer::op_call(const Expr& e) {
       // In a pl.split_aiv body the mode is that of the loop.
       if (key == AttrKey::k_split && lanes_ > 0 && (e.op == OpId::k_aiv_shard || e.op == OpId::k_aic_gather))
         continue;
-      if (p.has_default && is_default(*v, attr_kind(key), p.default_text)) {
+      const bool pop = e.op == OpId::k_tpop_from_aic || e.op == OpId::k_tpop_from_aiv;
+      const bool always = pop && key == AttrKey::k_split;  // 01 L-67
+      if (!always && p.has_default && is_default(*v, attr_kind(key), p.default_text)) {
         positional = false;
         continue;
       }

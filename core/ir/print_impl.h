@@ -103,6 +103,7 @@ class Printer {
   std::string out_;
   std::string self_ = "self.";
   int lanes_ = 0;  ///< depth of pl.split_aiv bodies
+  bool pop_typed_ = false;  ///< the annotation of the target says what a pop yields (02 O-2105)
 };
 
 }  // namespace pypto::ir::printing

@@ -148,7 +148,10 @@ void Printer::stmt(const Stmt& s, int indent) {
   switch (s.kind) {
     case StmtKind::kAssign: {
       const bool checked = s.targets.size() == 1 && is_checked_conversion(s.value);
+      pop_typed_ = s.targets.size() == 1 && s.value->kind == ExprKind::kOp &&
+                   (s.value->op == OpId::k_tpop_from_aic || s.value->op == OpId::k_tpop_from_aiv);
       std::string value = expr(checked ? s.value->args[0] : s.value);
+      pop_typed_ = false;
       // `a, b = x, y`: a display needs no parentheses, a list operand of one target does not occur.
       std::string left = targets(s);
       if (s.targets.size() == 1 && s.targets[0] && s.value->kind != ExprKind::kTuple) {

@@ -234,14 +234,18 @@ ExecStatus op_pop(Actor& actor, vm::OpCall& call) {
   const vm::Extents shape = vm::param_list(call, 0, AttrKey::k_shape);
   if (shape.rank > 0 && !std::ranges::equal(shape.span(), vm::shape_of(v).span())) {
     const bool half = direction == kC2V && split != 0 && shape.product() == slot.half[0].elements();
-    if (shape.product() != v.elements() && !half) {
+    // Of an odd extent the second lane gets one less, in the same box.
+    const int axis = v.rank - (mode_of(split) == ir::SplitMode::kUpDown ? 2 : 1);
+    bool lesser = direction == kC2V && split >= 3 && lane == 1 && shape.rank == v.rank && axis >= 0;
+    for (int i = 0; lesser && i < v.rank; ++i) lesser = shape.v[i] == v.shape[i] + (i == axis ? 1 : 0);
+    if (shape.product() != v.elements() && !half && !lesser) {
       protocol("pipe tile size",
                std::string(name) + " on pipe " + std::to_string(id) + ": expects shape " +
                    vm::list_text(shape.span()) + ", the pushed tile gives " +
                    vm::list_text(vm::shape_of(v).span()),
                "push and pop tiles of equal byte size");
     }
-    if (!half && v.fully_valid) {
+    if (!half && !lesser && v.fully_valid) {
       View packed = vm::as_packed(call, v, v.dtype);
       packed.set_packed(shape.rank, shape.v);
       v = packed;

@@ -37,6 +37,8 @@ void lower_collectives(ir::Module& module, const PassOptions& options);
 /// Memory spaces of tiles (01 L-144), legality of moves (L-143), layouts (L-38), alignment (L-146),
 /// accumulator stores (L-148), atomic dtypes (L-149), mixed stores (L-150), core kind of each kernel.
 void place(ir::Module& module);
+/// The memory spaces of the tiles of one function alone.
+void place_tiles(ir::Function& f);
 /// Capacity per kernel and space (01 L-147). Fills the memory report.
 struct MemoryUse {
   std::string kernel;
@@ -59,6 +61,9 @@ struct LowerResult {
 /// The pipeline (04 CMP-18): names in order are `pass_names()`. Throws Failure; kernel-level refusals are
 /// collected and thrown as kPartialCodegenError after everything else was checked (04 CMP-11).
 LowerResult lower(const ir::Module& module, const PassOptions& options);
+/// The form that a device runs, for text (01 L-67, L-144): a copy of a lowered module whose kernels work on tiles and
+/// whose mixed kernels are pairs. The simulator runs the undivided form; both compute the same.
+ir::ModulePtr device_form(const ir::Module& lowered, const PassOptions& options);
 std::vector<std::string> pass_names();
 /// One named pass of the public factories (04 PKG-8) applied to a copy.
 ir::ModulePtr apply_pass(const std::string& name, const ir::Module& module, const PassOptions& options);

@@ -6,6 +6,8 @@
 #include "core/ir/print.h"
 #include "core/passes/launch_rules.h"
 #include "core/passes/passes.h"
+#include "core/passes/split_cores.h"
+#include "core/passes/tile_form.h"
 #include "core/passes/tile_products.h"
 
 namespace pypto::passes {
@@ -16,6 +18,8 @@ constexpr const char* kSimplify = "Simplify";
 constexpr const char* kCollectives = "LowerCollectives";
 constexpr const char* kPlace = "PlaceMemory";
 constexpr const char* kCapacity = "CheckCapacity";
+constexpr const char* kTiles = "TileKernels";
+constexpr const char* kSplit = "SplitCores";
 
 /// Kernels that cannot be generated, one paragraph each (04 CMP-11).
 void raise_codegen_errors(const std::vector<Diagnostic>& errors) {
@@ -29,7 +33,45 @@ void raise_codegen_errors(const std::vector<Diagnostic>& errors) {
   throw Failure(std::move(d));
 }
 
+/// Whether the kernel's tiles fit their memories.
+bool fits(const ir::Module& module, const ir::FunctionPtr& f, const PassOptions& options) {
+  ir::Module one;
+  one.arch = module.arch;
+  one.functions = {f};
+  try {
+    check_capacity(one, options);
+    return true;
+  } catch (const Failure&) {
+    return false;
+  }
+}
+
+/// Kernels that can be written with tiles alone.
+void tile_kernels(ir::Module& module, const PassOptions& options) {
+  for (auto& f : module.functions) {
+    if (f->is_sub_worker || !f->is_kernel() || !f->external_source.empty()) continue;
+    const ir::FunctionPtr copy = ir::clone(*f);
+    if (!to_tile_form(*copy, module.arch)) continue;
+    place_tiles(*copy);
+    if (!fits(module, copy, options)) continue;
+    f->body = copy->body;
+    f->vars = copy->vars;
+    f->params = copy->params;
+    f->symbols = copy->symbols;
+    f->return_types = copy->return_types;
+  }
+}
+
 }  // namespace
+
+ir::ModulePtr device_form(const ir::Module& lowered, const PassOptions& options) {
+  ir::ModulePtr m = ir::clone(lowered);
+  tile_kernels(*m, options);
+  if (options.after) options.after(kTiles, *m);
+  split_cores(*m);
+  if (options.after) options.after(kSplit, *m);
+  return m;
+}
 
 LowerResult lower(const ir::Module& module, const PassOptions& options) {
   LowerResult result;
@@ -54,19 +96,19 @@ LowerResult lower(const ir::Module& module, const PassOptions& options) {
   return result;
 }
 
-std::vector<std::string> pass_names() { return {kOutline, kSimplify, kCollectives, kPlace, kCapacity}; }
+std::vector<std::string> pass_names() {
+  return {kOutline, kSimplify, kCollectives, kPlace, kCapacity, kTiles, kSplit};
+}
 
 ir::ModulePtr apply_pass(const std::string& name, const ir::Module& module, const PassOptions& options) {
   ir::ModulePtr copy = ir::clone(module);
   ir::Module& m = *copy;
   // Stages of the public factories (04 PKG-8) that have no counterpart here, because the representation is
   // already in that form or the stage belongs to another one, return the program as it is.
-  static const char* const kIdentity[] = {"inline_functions",           "unroll_loops",
-                                          "ctrl_flow_transform",        "convert_to_ssa",
-                                          "normalize_stmt_structure",   "flatten_call_expr",
-                                          "outline_hierarchy_scopes",   "outline_cluster_scopes",
-                                          "convert_tensor_to_tile_ops", "optimize_orch_tensors",
-                                          "lower_composite_ops",        "flatten_tile_nd_to_2d"};
+  static const char* const kIdentity[] = {
+      "inline_functions",         "unroll_loops",        "ctrl_flow_transform",      "convert_to_ssa",
+      "normalize_stmt_structure", "flatten_call_expr",   "outline_hierarchy_scopes", "outline_cluster_scopes",
+      "optimize_orch_tensors",    "lower_composite_ops", "flatten_tile_nd_to_2d"};
   if (name == kOutline || name == "outline_incore_scopes") {
     outline(m);
   } else if (name == kSimplify || name == "simplify") {
@@ -78,6 +120,10 @@ ir::ModulePtr apply_pass(const std::string& name, const ir::Module& module, cons
   } else if (name == kCapacity) {
     m.lowered = true;
     check_capacity(m, options);
+  } else if (name == kTiles || name == "convert_tensor_to_tile_ops") {
+    tile_kernels(m, options);
+  } else if (name == kSplit) {
+    split_cores(m);
   } else if (name == "auto_tile_matmul_l0") {
     tile_products(m, options);
   } else if (std::none_of(std::begin(kIdentity), std::end(kIdentity),

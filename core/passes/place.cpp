@@ -8,6 +8,7 @@
 #include "core/ir/clone.h"
 #include "core/passes/core_kinds.h"
 #include "core/passes/lane_rules.h"
+#include "core/passes/lane_stores.h"
 #include "core/passes/passes.h"
 #include "core/passes/tile_bytes.h"
 #include "core/passes/walk.h"
@@ -395,6 +396,8 @@ class MixedStores {
 
 }  // namespace
 
+void place_tiles(ir::Function& f) { SpaceAssigner(f).run(); }
+
 void place(ir::Module& module) {
   for (const auto& f : module.functions) {
     if (f->is_sub_worker || !f->is_kernel() || !f->external_source.empty()) continue;
@@ -403,6 +406,7 @@ void place(ir::Module& module) {
     check_alignment(*f, module.arch);
     MixedStores check(*f);
     check_lane_rules(*f);
+    shift_lane_stores(*f, module.arch);
     set_core_kind(*f);
   }
   // A group runs what its members run.

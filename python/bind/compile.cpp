@@ -67,6 +67,7 @@ nb::object compile(nb::object program, const std::string& arch, const std::strin
     guarded([&] {
       lowered = passes::lower(*module, options);
       c.code = vm::emit(*lowered.module, emit_options());
+      if (options.after) passes::device_form(*lowered.module, options);  // for the stages' texts
     });
   }
   c.lowered = lowered.module;
@@ -81,6 +82,16 @@ nb::object compile(nb::object program, const std::string& arch, const std::strin
   }
   issue_warnings(c.warnings, fresh_warnings(*module, *c.lowered));
   return nb::cast(std::move(c));
+}
+
+nb::object device_form(nb::object program) {
+  auto& source = nb::cast<PyProgram&>(program);
+  ir::ModulePtr made;
+  {
+    nb::gil_scoped_release release;
+    guarded([&] { made = passes::device_form(*source.module, {}); });
+  }
+  return program_object(made);
 }
 
 // Saved form: tag, then four blocks (executable form, lowered program, program as handed in, findings
@@ -325,6 +336,8 @@ void register_compile(nb::module_& m) {
         nb::arg("planner") = "PYPTO", nb::arg("double_buffer_c") = false,
         nb::arg("analyze_auto_scopes_for_deps") = false, nb::arg("world_size") = 0,
         nb::arg("after").none() = nb::none());
+  m.def("device_form", &device_form, nb::arg("program"),
+        "The lowered program as a device runs it: kernels of tiles, mixed ones as pairs (01 L-67).");
   m.def("load", &load, nb::arg("data"));
   m.def(
       "set_emit_debug",

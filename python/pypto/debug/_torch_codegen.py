@@ -245,14 +245,17 @@ def torch_codegen(node: Any, *, check_shapes: bool = False) -> str:
         if isinstance(statement, ast.Assign):
             parts.append(f"{ast.unparse(statement.targets[0])} = None")
     transform = _Body(set(kinds), check_shapes)
+    # Before any body is rewritten.
+    exchanging = {
+        name
+        for name, definition in defs.items()
+        for n in ast.walk(definition)
+        if isinstance(n, ast.Call) and _dotted(n.func).rpartition(".")[2] in (*_PUSH, *_POP)
+    }
     for f in functions:
         definition = defs[f.name]
         members = _group_members(f, kinds, definition) if kinds[f.name] == "Group" else []
-        channels = any(
-            isinstance(n, ast.Call) and _dotted(n.func).rpartition(".")[2] in (*_PUSH, *_POP)
-            for m in members
-            for n in ast.walk(defs[_dotted(m.func).rpartition(".")[2]])
-        )
+        channels = any(_dotted(m.func).rpartition(".")[2] in exchanging for m in members)
         if members and channels:
             vector = [
                 defs[_dotted(m.func).rpartition(".")[2]]

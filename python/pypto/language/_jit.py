@@ -364,7 +364,7 @@ class JITFunction:
         config = self._config(config)
         values = self._bind_samples(args, kwargs)
         program, _ = self._read(values, config, self._options(config))
-        return compiler._compile_native(program, config, self._world_size(config)).program
+        return _core.device_form(compiler._compile_native(program, config, self._world_size(config)).program)
 
 
 _options_for = None

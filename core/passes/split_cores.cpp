@@ -1,0 +1,798 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/passes/split_cores.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "core/ir/clone.h"
+#include "core/ir/print.h"
+#include "core/passes/build.h"
+#include "core/passes/core_kinds.h"
+#include "core/passes/drop_unused.h"
+#include "core/passes/tile_bytes.h"
+#include "core/passes/walk.h"
+
+namespace pypto::passes {
+namespace {
+
+using ir::AliasClass;
+using ir::AttrKey;
+using ir::Block;
+using ir::Expr;
+using ir::ExprKind;
+using ir::ExprPtr;
+using ir::Function;
+using ir::FunctionPtr;
+using ir::FunctionType;
+using ir::MemorySpace;
+using ir::OpId;
+using ir::SplitMode;
+using ir::Stmt;
+using ir::StmtKind;
+using ir::StmtPtr;
+using ir::Type;
+using ir::Var;
+using ir::VarPtr;
+
+/// Thrown inside: the kernel stays whole.
+struct NotSplit {};
+
+enum Side { kCube = 0, kVector = 1 };
+constexpr std::array kSides = {kCube, kVector};
+constexpr int64_t kDefaultSlots = 2;
+
+bool is_tile(const ExprPtr& e) { return e && e->type && e->type->is_tile(); }
+bool is_tensor(const ExprPtr& e) { return e && e->type && e->type->is_tensor(); }
+bool is_split_loop(const Stmt& s) {
+  return s.kind == StmtKind::kScope && s.scope->kind == ir::ScopeKind::kSplitAiv;
+}
+Side other(Side s) { return s == kCube ? kVector : kCube; }
+
+Side side_of(const Type& t) {
+  return t.space == MemorySpace::kVec || t.space == MemorySpace::kUnset ? kVector : kCube;
+}
+
+/// Gives every operation on tiles a statement of its own, and the bodies of split_aiv loops their place in
+/// the code around them: what they hold says itself on which core it runs.
+class Flatten {
+ public:
+  Flatten(Function& f, ir::Arch arch) : f_(f), arch_(arch) {}
+
+  Block run(const Block& in) {
+    Block out;
+    for (const auto& s : in) statement(*s, out);
+    return out;
+  }
+
+ private:
+  void statement(const Stmt& s, Block& out) {
+    if (is_split_loop(s)) {
+      CodeBuilder b(f_, arch_, ir::kPlaceKernel, s.span);
+      b.set(s.scope->loop_var, b.op(OpId::k_get_subblock_idx, {}, ir::kFormTile));
+      for (auto& made : b.code) out.push_back(made);
+      for (const auto& inner : s.body) statement(*inner, out);
+      return;
+    }
+    auto copy = std::make_shared<Stmt>(s);
+    const bool binds = (s.kind == StmtKind::kAssign && s.targets.size() == 1) || s.kind == StmtKind::kEval;
+    copy->value = binds ? whole(s.value, out) : part(s.value, out);
+    for (auto& v : copy->values) v = part(v, out);
+    for (auto& c : copy->carries) c.init = part(c.init, out);
+    copy->body = run(s.body);
+    copy->else_body = run(s.else_body);
+    out.push_back(copy);
+  }
+
+  ExprPtr whole(const ExprPtr& e, Block& out) {
+    if (!e) return nullptr;
+    bool same = true;
+    std::vector<ExprPtr> args;
+    for (const auto& a : e->args) {
+      args.push_back(part(a, out));
+      same = same && args.back() == a;
+    }
+    if (same) return e;
+    auto copy = std::make_shared<Expr>(*e);
+    copy->args = std::move(args);
+    return copy;
+  }
+
+  ExprPtr part(const ExprPtr& e, Block& out) {
+    ExprPtr w = whole(e, out);
+    if (!is_tile(w) || w->kind != ExprKind::kOp) return w;
+    const char* name = is_op(w, OpId::k_aiv_shard)    ? "part"
+                       : is_op(w, OpId::k_aic_gather) ? "joined"
+                                                      : ir::op_row(w->op).name;
+    const VarPtr v = f_.add_var(name, w->type, ir::VarKind::kLocal, w->span);
+    auto s = std::make_shared<Stmt>();
+    s->kind = StmtKind::kAssign;
+    s->span = w->span;
+    s->targets = {v};
+    s->value = w;
+    out.push_back(s);
+    return ir::var_ref(v, w->span);
+  }
+
+  Function& f_;
+  ir::Arch arch_;
+};
+
+/// One core's function while it is written.
+struct Half {
+  FunctionPtr fn = std::make_shared<Function>();
+  ir::Cloner cloner{fn.get()};
+  std::vector<Block*> blocks;
+  bool receives = false;
+  int64_t slot_bytes = 0;
+
+  void append(StmtPtr s) { blocks.back()->push_back(std::move(s)); }
+};
+
+class Splitter {
+ public:
+  Splitter(Function& whole, ir::Arch arch) : f_(whole), arch_(arch) {
+    if (const auto* a = f_.attr("slot_num"); a && a->int_value > 0) slots_ = a->int_value;
+  }
+
+  /// The pair and the group over it.
+  std::array<FunctionPtr, 3> run() {
+    f_.body = Flatten(f_, arch_).run(f_.body);
+    check_memory();
+    for (const Side s : kSides) {
+      Function& fn = *half_[s].fn;
+      fn.name = f_.name + (s == kCube ? "_aic" : "_aiv");
+      fn.type = s == kCube ? FunctionType::kAIC : FunctionType::kAIV;
+      fn.level = s == kCube ? ir::Level::kAIC : ir::Level::kAIV;
+      fn.span = f_.span;
+      (s == kCube ? fn.uses_cube : fn.uses_vector) = true;
+      for (const auto& v : f_.params) fn.params.push_back(half_[s].cloner.var(v));
+      fn.directions = f_.directions;
+      for (const auto& v : f_.symbols) fn.symbols.push_back(half_[s].cloner.var(v));
+      half_[s].blocks = {&fn.body};
+    }
+    block(f_.body, {});
+    for (const Side s : kSides) {
+      drop_unused_code(*half_[s].fn);
+      if (half_[s].fn->body.empty()) throw NotSplit();
+    }
+    pipes();
+    std::array<FunctionPtr, 3> out{half_[kCube].fn, half_[kVector].fn, group()};
+    for (auto& f : out) attributes(*f);
+    return out;
+  }
+
+ private:
+  /// Copies of the other core's tiles that were popped, by core that holds them.
+  using Have = std::array<std::unordered_map<const Var*, VarPtr>, 2>;
+
+  // ---------------------------------------------------------------- what runs where
+  /// The core of a statement; nothing: both.
+  std::optional<Side> side(const Stmt& s) const {
+    if (s.kind != StmtKind::kAssign && s.kind != StmtKind::kEval) return std::nullopt;
+    const ExprPtr& e = s.value;
+    if (is_tile(e)) {
+      if (is_op(e, OpId::k_aiv_shard)) return kVector;
+      if (is_op(e, OpId::k_aic_gather)) return kCube;
+      return side_of(*e->type);
+    }
+    if (e->kind != ExprKind::kOp) return scalar_side(e);
+    std::optional<Side> found;
+    for (const auto& a : e->args) {
+      if (is_tile(a)) found = side_of(*a->type);
+    }
+    if (found) return found;
+    const ir::OpRow& row = ir::op_row(e->op);
+    switch (e->op) {
+      case OpId::k_bar_all:
+      case OpId::k_fence:
+      case OpId::k_cacheinvalid:
+        return std::nullopt;
+      case OpId::k_get_subblock_idx:
+        return kVector;
+      default:
+        break;
+    }
+    if (row.cost == ir::CostClass::kSync) throw NotSplit();
+    if (row.cost == ir::CostClass::kComm) return kVector;
+    for (const char* c = row.effects; *c; ++c) {
+      if (*c != '-' && *c != 'r') return kVector;
+    }
+    return scalar_side(e);
+  }
+
+  /// A scalar that was read from a tile is known to one core only.
+  std::optional<Side> scalar_side(const ExprPtr& e) const {
+    std::optional<Side> found;
+    walk_expr(e, [&](const ExprPtr& x) {
+      if (x->kind != ExprKind::kVar) return;
+      const auto it = own_scalars_.find(x->var.get());
+      if (it == own_scalars_.end()) return;
+      if (found && *found != it->second) throw NotSplit();
+      found = it->second;
+    });
+    return found;
+  }
+
+  // ---------------------------------------------------------------- global memory
+  const Var* root(const ExprPtr& e) const {
+    if (!e) return nullptr;
+    if (e->kind == ExprKind::kVar) {
+      const auto it = roots_.find(e->var.get());
+      return it == roots_.end() ? e->var.get() : it->second;
+    }
+    if (e->kind != ExprKind::kOp) return nullptr;
+    const ir::OpRow& row = ir::op_row(e->op);
+    if (row.alias == AliasClass::kView) return root(e->args[0]);
+    if (row.alias == AliasClass::kInPlace && row.inplace_param >= 0)
+      return root(e->args[static_cast<size_t>(row.inplace_param)]);
+    return nullptr;
+  }
+
+  /// What one core writes in global memory the other may not touch: nothing would order them.
+  void check_memory() {
+    walk_stmts(f_.body, [&](const StmtPtr& s) {
+      if (s->kind == StmtKind::kAssign && s->targets.size() == 1 && is_tensor(s->value)) {
+        if (const Var* r = root(s->value)) roots_[s->targets[0].get()] = r;
+      }
+      for (const auto& c : s->carries) {
+        if (!is_tensor(c.init)) continue;
+        if (const Var* r = root(c.init)) {
+          roots_[c.var.get()] = r;
+          if (c.result) roots_[c.result.get()] = r;
+        }
+      }
+      for (size_t i = 0; s->kind == StmtKind::kYield && i < s->values.size() && i < s->targets.size(); ++i) {
+        if (!is_tensor(s->values[i])) continue;
+        if (const Var* r = root(s->values[i])) roots_[s->targets[i].get()] = r;
+      }
+      if (is_tile(s->value) ||
+          (s->kind == StmtKind::kAssign && s->targets.size() == 1 && s->value->type->is_scalar()))
+        note_scalars(*s);
+    });
+    std::unordered_map<const Var*, std::array<bool, 2>> writes, reads;
+    walk_stmts(f_.body, [&](const StmtPtr& s) {
+      const auto at = side(*s);
+      own_exprs(*s, [&](const ExprPtr& e) {
+        walk_expr(e, [&](const ExprPtr& x) {
+          if (x->kind != ExprKind::kOp) return;
+          const ir::OpRow& row = ir::op_row(x->op);
+          for (size_t i = 0; row.effects[0] && i < x->args.size(); ++i) {
+            const char c = i < std::char_traits<char>::length(row.effects) ? row.effects[i] : '-';
+            if (c == '-' || !is_tensor(x->args[i])) continue;
+            for (const Side one : kSides) {
+              if (at && *at != one) continue;
+              if (const Var* r = root(x->args[i])) ((c == 'r' ? reads : writes)[r])[one] = true;
+            }
+          }
+        });
+      });
+    });
+    for (const auto& [r, by] : writes) {
+      for (const Side s : kSides) {
+        if (by[s] && (by[other(s)] || reads[r][other(s)])) throw NotSplit();
+      }
+    }
+  }
+
+  void note_scalars(const Stmt& s) {
+    if (s.kind != StmtKind::kAssign || s.targets.size() != 1 || !s.value->type->is_scalar()) return;
+    if (const auto at = side(s)) own_scalars_[s.targets[0].get()] = *at;
+  }
+
+  // ---------------------------------------------------------------- transfers
+  static int64_t code(SplitMode mode, const Type& t) {
+    if (mode == SplitMode::kNone) return 0;
+    const ir::Dim& d = t.shape[mode == SplitMode::kUpDown ? 0 : 1];
+    if (!d.is_const()) throw NotSplit();
+    return (mode == SplitMode::kUpDown ? 1 : 2) + (d.value % 2 ? 2 : 0);
+  }
+
+  CodeBuilder builder(Side s, const Span& span) { return {*half_[s].fn, arch_, ir::kPlaceKernel, span}; }
+
+  void flush(Side s, CodeBuilder& b) {
+    for (auto& made : b.code) half_[s].append(made);
+  }
+
+  /// Pushes `given` on one core and binds what arrives on the other to `name`.
+  VarPtr cross(const ExprPtr& given, Side to, SplitMode mode, const std::string& name, const Type& arrives,
+               const ExprPtr& lane_stride, const VarPtr& into) {
+    const Side from = other(to);
+    const Type& t = *given->type;
+    if (t.static_elements() < 0 || t.rank() != 2 || arrives.static_elements() < 0) throw NotSplit();
+    const ExprPtr split = int_text(code(mode, mode == SplitMode::kNone || to == kVector ? t : arrives));
+    CodeBuilder push = builder(from, given->span);
+    const ExprPtr tile = half_[from].cloner.expr(given);
+    if (to == kVector) {
+      push.eval(push.op(OpId::k_tpush_to_aiv, {tile, split, lane_stride}, ir::kFormTile));
+    } else {
+      push.eval(push.op(OpId::k_tpush_to_aic, {tile, split}, ir::kFormTile));
+    }
+    flush(from, push);
+    CodeBuilder pop = builder(to, given->span);
+    std::vector<ExprPtr> shape;
+    for (const auto& d : arrives.shape) shape.push_back(pop.index(d.value));
+    std::vector<ExprPtr> args{pop.list(shape), pop.dtype(t.dtype), split};
+    if (to == kVector) args.push_back(lane_stride);
+    ExprPtr popped =
+        pop.op(to == kVector ? OpId::k_tpop_from_aic : OpId::k_tpop_from_aiv, args, ir::kFormTile);
+    VarPtr v = into;
+    if (v) {
+      pop.set(v, popped);
+    } else {
+      v = pop.let(name, popped);
+    }
+    flush(to, pop);
+    half_[to].receives = true;
+    const MemorySpace space = to == kVector ? MemorySpace::kVec : MemorySpace::kMat;
+    half_[to].slot_bytes = std::max(half_[to].slot_bytes, tile_bytes(t, space, arch_));
+    return v;
+  }
+
+  static ExprPtr int_text(int64_t v) { return ir::int_const(v, DType::kIndex, {}, true); }
+
+  void release(Side s, const VarPtr& v, const Span& span) {
+    CodeBuilder b = builder(s, span);
+    b.eval(b.op(s == kVector ? OpId::k_tfree_to_aic : OpId::k_tfree_to_aiv, {CodeBuilder::ref(v)},
+                ir::kFormSystem));
+    flush(s, b);
+    --held_[s];
+  }
+
+  // ---------------------------------------------------------------- how long a popped tile is needed
+  static bool defines(const Stmt& s, const Var* v) {
+    bool found = false;
+    const auto look = [&](const Stmt& x) {
+      own_defs(x, [&](const VarPtr& d) { found = found || d.get() == v; });
+    };
+    look(s);
+    walk_stmts(s.body, [&](const StmtPtr& x) { look(*x); });
+    walk_stmts(s.else_body, [&](const StmtPtr& x) { look(*x); });
+    return found;
+  }
+
+  bool used_by(const Stmt& s, const Var* v, Side at) const {
+    bool found = false;
+    const auto look = [&](const Stmt& x) {
+      const auto where = side(x);
+      own_exprs(x, [&](const ExprPtr& e) {
+        walk_expr(e, [&](const ExprPtr& y) {
+          if (y->kind == ExprKind::kVar && y->var.get() == v && (!where || *where == at)) found = true;
+        });
+      });
+    };
+    look(s);
+    walk_stmts(s.body, [&](const StmtPtr& x) { look(*x); });
+    walk_stmts(s.else_body, [&](const StmtPtr& x) { look(*x); });
+    return found;
+  }
+
+  /// The last statement of the block that needs the value that `v` has at statement `i`.
+  size_t last_use(const Block& in, size_t i, const Var* v, Side at) const {
+    size_t last = i;
+    for (size_t j = i; j < in.size(); ++j) {
+      const bool compound = !in[j]->body.empty() || !in[j]->else_body.empty();
+      const bool redefined = j > i && defines(*in[j], v);
+      if (compound && redefined) break;
+      if (used_by(*in[j], v, at)) last = j;
+      if (redefined) break;
+    }
+    return last;
+  }
+
+  // ---------------------------------------------------------------- code
+  struct Pending {
+    size_t after;
+    Side side;
+    VarPtr copy;
+    const Var* of;  ///< what it is a copy of; null: it is the variable itself
+  };
+
+  void hold(Side s) {
+    if (++held_[s] > slots_) throw NotSplit();
+  }
+
+  void fetch(const Block& in, size_t i, const Var* v, const ExprPtr& ref, Side to, Have& have,
+             std::vector<Pending>& pending) {
+    hold(to);
+    Type arrives = *v->type;
+    const VarPtr copy = cross(ref, to, SplitMode::kNone, v->name, arrives, nullptr, nullptr);
+    have[to][v] = copy;
+    half_[to].cloner.values[v] = CodeBuilder::ref(copy);
+    pending.push_back({last_use(in, i, v, to), to, copy, v});
+  }
+
+  void forget(const Var* v, Have& have) {
+    for (const Side s : kSides) {
+      have[s].erase(v);
+      half_[s].cloner.values.erase(v);
+    }
+  }
+
+  void operands(const Block& in, size_t i, Side at, Have& have, std::vector<Pending>& pending) {
+    const Stmt& s = *in[i];
+    own_exprs(s, [&](const ExprPtr& e) {
+      walk_expr(e, [&](const ExprPtr& x) {
+        if (x->kind != ExprKind::kVar || !x->type->is_tile()) return;
+        const Var* v = x->var.get();
+        if (side_of(*v->type) == at || have[at].count(v)) return;
+        fetch(in, i, v, x, at, have, pending);
+      });
+    });
+  }
+
+  void block(const Block& in, Have have) {
+    const auto saved = std::array{half_[kCube].cloner.values, half_[kVector].cloner.values};
+    std::vector<Pending> pending;
+    for (size_t i = 0; i < in.size(); ++i) {
+      statement(in, i, have, pending);
+      for (size_t k = 0; k < pending.size();) {
+        if (pending[k].after != i) {
+          ++k;
+          continue;
+        }
+        release(pending[k].side, pending[k].copy, in[i]->span);
+        if (pending[k].of && have[pending[k].side].count(pending[k].of) &&
+            have[pending[k].side][pending[k].of] == pending[k].copy) {
+          have[pending[k].side].erase(pending[k].of);
+          half_[pending[k].side].cloner.values.erase(pending[k].of);
+        }
+        pending.erase(pending.begin() + static_cast<long>(k));
+      }
+    }
+    if (!pending.empty()) throw NotSplit();
+    for (const Side s : kSides) half_[s].cloner.values = saved[s];
+  }
+
+  void statement(const Block& in, size_t i, Have& have, std::vector<Pending>& pending) {
+    const Stmt& s = *in[i];
+    switch (s.kind) {
+      case StmtKind::kFor:
+      case StmtKind::kWhile:
+      case StmtKind::kIf:
+        structured(in, i, have, pending);
+        return;
+      case StmtKind::kYield:
+        yield(in, i, have, pending);
+        return;
+      case StmtKind::kScope:
+      case StmtKind::kReturn:
+        throw NotSplit();
+      default:
+        break;
+    }
+    if (is_op(s.value, OpId::k_aiv_shard) || is_op(s.value, OpId::k_aic_gather)) {
+      named_crossing(in, i, pending);
+      own_defs(s, [&](const VarPtr& v) { forget(v.get(), have); });
+      return;
+    }
+    const auto at = side(s);
+    if (at) operands(in, i, *at, have, pending);
+    for (const Side one : kSides) {
+      if (!at || *at == one) {
+        if (!at) refuse_foreign(s, one);
+        half_[one].append(half_[one].cloner.stmt(s));
+      } else if (s.kind == StmtKind::kAssign && is_tensor(s.value)) {
+        // The storage under its new name, for what follows on this core.
+        const auto& row = ir::op_row(s.value->op);
+        if (row.alias != AliasClass::kInPlace || row.inplace_param < 0) throw NotSplit();
+        auto alias = std::make_shared<Stmt>(s);
+        alias->value = s.value->args[static_cast<size_t>(row.inplace_param)];
+        half_[one].append(half_[one].cloner.stmt(*alias));
+      }
+    }
+    own_defs(s, [&](const VarPtr& v) { forget(v.get(), have); });
+  }
+
+  /// Code that both cores run may not depend on what one of them alone knows.
+  void refuse_foreign(const Stmt& s, Side) const {
+    own_exprs(s, [&](const ExprPtr& e) {
+      if (scalar_side(e)) throw NotSplit();
+      walk_expr(e, [&](const ExprPtr& x) {
+        if (is_tile(x)) throw NotSplit();
+      });
+    });
+  }
+
+  void named_crossing(const Block& in, size_t i, std::vector<Pending>& pending) {
+    const Stmt& s = *in[i];
+    if (s.kind != StmtKind::kAssign) return;  // nobody uses it
+    const bool shard = is_op(s.value, OpId::k_aiv_shard);
+    const auto mode = static_cast<SplitMode>(s.value->attrs.get_int(AttrKey::k_split));
+    if (mode == SplitMode::kNone || (mode_ != SplitMode::kNone && mode_ != mode)) throw NotSplit();
+    mode_ = mode;
+    const ExprPtr& given = s.value->args[0];
+    if (side_of(*given->type) == (shard ? kVector : kCube) || given->kind != ExprKind::kVar) throw NotSplit();
+    const Side to = shard ? kVector : kCube;
+    hold(to);
+    const int64_t stride = s.value->attrs.get_int(AttrKey::k_lane_stride);
+    const VarPtr into = half_[to].cloner.var(s.targets[0]);
+    cross(given, to, mode, s.targets[0]->name, *s.value->type,
+          shard && stride > 0 ? int_text(stride) : nullptr, into);
+    size_t last = i;
+    for (size_t j = i + 1; j < in.size(); ++j) {
+      if (used_by(*in[j], s.targets[0].get(), to)) last = j;
+      if (defines(*in[j], s.targets[0].get())) break;
+    }
+    pending.push_back({last, to, into, nullptr});
+  }
+
+  void structured(const Block& in, size_t i, Have& have, std::vector<Pending>& pending) {
+    const Stmt& s = *in[i];
+    // Initial values come from the core that carries them.
+    for (const auto& c : s.carries) {
+      if (is_tile(c.init) && side_of(*c.init->type) != side_of(*c.var->type)) throw NotSplit();
+    }
+    for (const auto& e : {s.start, s.stop, s.step, s.value}) {
+      if (e && scalar_side(e)) throw NotSplit();
+    }
+    const bool loop = s.kind != StmtKind::kIf;
+    std::unordered_set<const Var*> defined;
+    const auto collect = [&](const Stmt& x) {
+      own_defs(x, [&](const VarPtr& v) { defined.insert(v.get()); });
+    };
+    collect(s);
+    walk_stmts(s.body, [&](const StmtPtr& x) { collect(*x); });
+    walk_stmts(s.else_body, [&](const StmtPtr& x) { collect(*x); });
+    Have inner = have;
+    std::array<StmtPtr, 2> made;
+    for (const Side one : kSides) {
+      auto shell = std::make_shared<Stmt>(s);
+      shell->body.clear();
+      shell->else_body.clear();
+      auto& carries = shell->carries;
+      carries.erase(
+          std::remove_if(carries.begin(), carries.end(),
+                         [&](const ir::Carry& c) { return is_tile(c.init) && side_of(*c.var->type) != one; }),
+          carries.end());
+      if (shell->explicit_carry && carries.empty()) shell->explicit_carry = false;
+      made[one] = half_[one].cloner.stmt(*shell);
+    }
+    if (loop) {
+      for (const Var* v : defined) forget(v, inner);
+    }
+    for (const bool second : {false, true}) {
+      const Block& body = second ? s.else_body : s.body;
+      if (second && !s.has_else) break;
+      for (const Side one : kSides)
+        half_[one].blocks.push_back(second ? &made[one]->else_body : &made[one]->body);
+      for (const Side one : kSides) {
+        for (const auto& [v, copy] : inner[one]) half_[one].cloner.values[v] = CodeBuilder::ref(copy);
+      }
+      block(body, inner);
+      for (const Side one : kSides) half_[one].blocks.pop_back();
+    }
+    for (const Side one : kSides) half_[one].append(made[one]);
+    for (const Var* v : defined) forget(v, have);
+    for (const Side one : kSides) {
+      for (const auto& [v, copy] : have[one]) half_[one].cloner.values[v] = CodeBuilder::ref(copy);
+    }
+    (void)pending;
+  }
+
+  void yield(const Block& in, size_t i, Have& have, std::vector<Pending>& pending) {
+    const Stmt& s = *in[i];
+    const auto home = [&](size_t k) {
+      return k < s.targets.size() && s.targets[k] ? side_of(*s.targets[k]->type)
+                                                  : side_of(*s.values[k]->type);
+    };
+    for (size_t k = 0; k < s.values.size(); ++k) {
+      if (is_tile(s.values[k]) && side_of(*s.values[k]->type) != home(k)) throw NotSplit();
+    }
+    for (const Side one : kSides) {
+      auto copy = std::make_shared<Stmt>(s);
+      copy->values.clear();
+      copy->targets.clear();
+      for (size_t k = 0; k < s.values.size(); ++k) {
+        if (is_tile(s.values[k]) && home(k) != one) continue;
+        copy->values.push_back(s.values[k]);
+        if (k < s.targets.size()) copy->targets.push_back(s.targets[k]);
+      }
+      if (!copy->values.empty()) half_[one].append(half_[one].cloner.stmt(*copy));
+    }
+    (void)in;
+    (void)i;
+    (void)have;
+    (void)pending;
+  }
+
+  // ---------------------------------------------------------------- the pipe and the group
+  void pipes() {
+    const bool c2v = half_[kVector].receives, v2c = half_[kCube].receives;
+    if (!c2v && !v2c) throw NotSplit();
+    const int64_t slot = std::max(half_[kCube].slot_bytes, half_[kVector].slot_bytes);
+    for (const Side s : kSides) {
+      CodeBuilder b = builder(s, f_.span);
+      std::array<ExprPtr, 2> buffer{b.index(0), b.index(0)};  // cube to vector, vector to cube
+      const std::string peer = f_.name + (s == kCube ? "_aiv" : "_aic");
+      for (const int d : {0, 1}) {
+        if (!(d == 0 ? c2v : v2c)) continue;
+        const std::string name = f_.name + (d == 0 ? "_c2v" : "_v2c");
+        const bool consumer = (d == 0) == (s == kVector);
+        const ExprPtr made =
+            consumer ? b.op(OpId::k_reserve_buffer, {b.text(name), b.index(slots_ * slot), b.index(-1)})
+                     : b.op(OpId::k_import_peer_buffer, {b.text(name), b.text(peer)});
+        buffer[static_cast<size_t>(d)] = CodeBuilder::ref(b.let(consumer ? "ring" : "peer", made));
+      }
+      b.eval(
+          b.op(s == kCube ? OpId::k_aic_initialize_pipe : OpId::k_aiv_initialize_pipe,
+               {buffer[0], buffer[1], b.index((c2v ? 1 : 0) + (v2c ? 2 : 0)), b.index(slot), b.index(slots_)},
+               ir::kFormSystem));
+      Block& body = half_[s].fn->body;
+      body.insert(body.begin(), b.code.begin(), b.code.end());
+    }
+  }
+
+  /// With explicit lanes both vector cores run the vector function, each on the part that its index names.
+  void attributes(Function& f) const {
+    if (mode_ == SplitMode::kNone || f.type == FunctionType::kAIC) return;
+    f.attrs.push_back({"dual_aiv_dispatch", "True", 1});
+    if (f.type == FunctionType::kAIV) f.attrs.push_back({"split_aiv", "True", 1});
+  }
+
+  /// Parameters that a half does not mention are not its own; those that it only reads are inputs.
+  std::vector<size_t> own_params(Side s) {
+    Function& fn = *half_[s].fn;
+    std::unordered_set<const Var*> used;
+    std::unordered_set<const Var*> written;
+    std::unordered_map<const Var*, const Var*> roots;
+    const auto root_of = [&](const ExprPtr& e, const auto& self) -> const Var* {
+      if (!e) return nullptr;
+      if (e->kind == ExprKind::kVar) return roots.count(e->var.get()) ? roots.at(e->var.get()) : e->var.get();
+      if (e->kind != ExprKind::kOp) return nullptr;
+      const ir::OpRow& row = ir::op_row(e->op);
+      if (row.alias == AliasClass::kView) return self(e->args[0], self);
+      if (row.alias == AliasClass::kInPlace && row.inplace_param >= 0)
+        return self(e->args[static_cast<size_t>(row.inplace_param)], self);
+      return nullptr;
+    };
+    const auto mention = [&](const ExprPtr& e) {
+      walk_expr(e, [&](const ExprPtr& x) {
+        if (x->kind == ExprKind::kVar) used.insert(x->var.get());
+      });
+    };
+    walk_stmts(fn.body, [&](const StmtPtr& st) {
+      if (st->kind == StmtKind::kAssign && st->targets.size() == 1 && is_tensor(st->value)) {
+        if (const Var* r = root_of(st->value, root_of)) roots[st->targets[0].get()] = r;
+      }
+      for (const auto& c : st->carries) {
+        const Var* r = is_tensor(c.init) ? root_of(c.init, root_of) : nullptr;
+        if (!r) continue;
+        roots[c.var.get()] = r;
+        if (c.result) roots[c.result.get()] = r;
+      }
+      own_exprs(*st, mention);
+      own_exprs(*st, [&](const ExprPtr& e) {
+        walk_expr(e, [&](const ExprPtr& x) {
+          if (x->kind != ExprKind::kOp) return;
+          const ir::OpRow& row = ir::op_row(x->op);
+          for (size_t i = 0; row.effects[i] && i < x->args.size(); ++i) {
+            if (row.effects[i] == '-' || row.effects[i] == 'r') continue;
+            if (const Var* r = root_of(x->args[i], root_of)) written.insert(r);
+          }
+        });
+      });
+    });
+    for (const auto& v : fn.vars) {
+      for (const auto* dims : {&v->type->shape, &v->type->valid}) {
+        for (const auto& d : *dims) {
+          if (d.expr) mention(d.expr);
+        }
+      }
+    }
+    std::vector<size_t> kept;
+    std::vector<VarPtr> params;
+    std::vector<ir::ParamDirection> directions;
+    for (size_t i = 0; i < fn.params.size(); ++i) {
+      if (!used.count(fn.params[i].get())) continue;
+      kept.push_back(i);
+      params.push_back(fn.params[i]);
+      const bool out = written.count(fn.params[i].get()) > 0;
+      directions.push_back(out ? f_.directions[i] : ir::ParamDirection::kIn);
+    }
+    fn.params = std::move(params);
+    fn.directions = directions;
+    fn.effective_directions = std::move(directions);
+    return kept;
+  }
+
+  FunctionPtr group() {
+    auto g = std::make_shared<Function>();
+    g->name = f_.name;
+    g->type = FunctionType::kGroup;
+    g->level = ir::Level::kCoreGroup;
+    g->span = f_.span;
+    g->uses_cube = g->uses_vector = true;
+    g->directions = f_.directions;
+    g->effective_directions = f_.effective_directions;
+    g->return_types = f_.return_types;
+    g->return_params = f_.return_params;
+    ir::Cloner cloner(g.get());
+    for (const auto& v : f_.params) g->params.push_back(cloner.var(v));
+    for (const auto& v : f_.symbols) g->symbols.push_back(cloner.var(v));
+    for (const Side s : kSides) {
+      auto call = std::make_shared<Expr>();
+      call->kind = ExprKind::kCall;
+      call->type = ir::none_type();
+      call->span = f_.span;
+      for (const size_t i : own_params(s)) call->args.push_back(ir::var_ref(g->params[i], f_.span));
+      auto info = std::make_shared<ir::CallInfo>();
+      info->callee = half_[s].fn;
+      info->no_dep.assign(call->args.size(), false);
+      call->call = info;
+      auto st = std::make_shared<Stmt>();
+      st->kind = StmtKind::kEval;
+      st->span = f_.span;
+      st->value = call;
+      g->body.push_back(st);
+    }
+    if (!f_.return_types.empty()) {
+      auto st = std::make_shared<Stmt>();
+      st->kind = StmtKind::kReturn;
+      st->span = f_.span;
+      for (const int p : f_.return_params) {
+        if (p < 0) throw NotSplit();
+        st->values.push_back(ir::var_ref(g->params[static_cast<size_t>(p)], f_.span));
+      }
+      g->body.push_back(st);
+    }
+    return g;
+  }
+
+  Function& f_;
+  ir::Arch arch_;
+  int64_t slots_ = kDefaultSlots;
+  SplitMode mode_ = SplitMode::kNone;
+  std::array<Half, 2> half_;
+  std::array<int64_t, 2> held_{0, 0};
+  std::unordered_map<const Var*, const Var*> roots_;
+  std::unordered_map<const Var*, Side> own_scalars_;
+};
+
+void drop_returns(Function& f) {
+  f.body.erase(std::remove_if(f.body.begin(), f.body.end(),
+                              [](const StmtPtr& s) { return s->kind == StmtKind::kReturn; }),
+               f.body.end());
+}
+
+}  // namespace
+
+void split_cores(ir::Module& module) {
+  std::vector<FunctionPtr> out;
+  std::unordered_map<const Function*, FunctionPtr> became;
+  for (const auto& f : module.functions) {
+    const bool mixed =
+        f->type == FunctionType::kInCore && f->uses_cube && f->uses_vector && !f->is_sub_worker;
+    if (!mixed) {
+      out.push_back(f);
+      continue;
+    }
+    try {
+      const FunctionPtr copy = ir::clone(*f);
+      drop_returns(*copy);
+      for (auto& made : Splitter(*copy, module.arch).run()) {
+        out.push_back(made);
+        if (made->type == FunctionType::kGroup) became[f.get()] = made;
+      }
+    } catch (const NotSplit&) {
+      out.push_back(f);
+    }
+  }
+  for (const auto& f : out) {
+    walk_exprs(f->body, [&](const ExprPtr& e) {
+      if (e->kind != ExprKind::kCall) return;
+      const auto it = became.find(e->call->callee.get());
+      // The module is a copy of our own: nobody else holds its calls.
+      if (it != became.end()) std::const_pointer_cast<ir::CallInfo>(e->call)->callee = it->second;
+    });
+  }
+  module.functions = std::move(out);
+}
+
+}  // namespace pypto::passes
