@@ -46,7 +46,7 @@ def test_both_forms_are_one_program(twin, platform):  # 01 L-41, L-67; 04 SER-3
     jit = twin.jit.lower(*args, config=RunConfig(platform=platform))
     read = twin.jit.compile(*args, config=RunConfig(platform=platform))._native.source
     cls = twin.cls.clone(PLATFORMS[platform])
-    lowered = _core.compile(cls, arch=PLATFORMS[platform]).program
+    lowered = _core.device_form(_core.compile(cls, arch=PLATFORMS[platform]).program)
     assert ordered(read) == ordered(cls)
     assert ordered(jit) == ordered(lowered)
 

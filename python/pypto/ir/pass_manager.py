@@ -169,7 +169,7 @@ class PassManager:
             double_buffer_c=bool(context and context.get_enable_pypto_l0c_double_buffer()),
             after=after,
         )
-        return compiled.program
+        return _core.device_form(compiled.program)  # what the last stage shows (04 JIT-27)
 
     def __repr__(self) -> str:
         return f"PassManager({self.strategy.name}: {', '.join(self.pass_names)})"
