@@ -176,7 +176,7 @@ class Run {
     const int32_t to = o.results.empty() ? target : o.results[0].index;
     if (!made_.count(value) || made_.count(target) || loaded_.count(target)) return false;
     if (stored_.count(target) && target != to) return false;  // its register is set by then only
-    if (to != target && (used_.count(to) || given_.count(to) || stored_.count(to))) return false;
+    if (to != target && (made_.count(to) || given_.count(to) || stored_.count(to))) return false;
     read_scalars(o);
     stored_.insert(to);
     pending_[value].push_back(pc);
@@ -361,6 +361,7 @@ class Grouper {
     in.op = Opcode::kChain;
     in.a = static_cast<int32_t>(fn_.chains.size());
     in.site = fn_.code[static_cast<size_t>(begin)].site;
+    c.chain.id = new_chain_id();
     fn_.chains.push_back(std::move(c));
     out_.push_back(in);
     for (const Insn& r : releases) {

@@ -46,6 +46,15 @@ class FrameCall final : public OpCall {
   std::span<const int64_t> list(int p) const override {
     if (!has(p)) return {};
     const Operand& o = insn_.operands[static_cast<size_t>(p)];
+    if (o.kind == Operand::Kind::kList && o.list.size() <= kMaxRank) {
+      int64_t* const short_list = short_[static_cast<size_t>(p) % kMaxLists];
+      size_t n = 0;
+      for (const Reg& r : o.list) {
+        if (r.cls == RegClass::kArray) break;
+        short_list[n++] = frame_.s[static_cast<size_t>(r.index)].i;
+      }
+      if (n == o.list.size()) return {short_list, n};
+    }
     auto& out = lists_[static_cast<size_t>(p) % kMaxLists];
     out.clear();
     auto push = [&](const Reg& r) {
@@ -102,6 +111,7 @@ class FrameCall final : public OpCall {
   Frame& frame_;
   const OpInsn& insn_;
   Env& env_;
+  mutable int64_t short_[kMaxLists][kMaxRank];
   mutable std::vector<int64_t> lists_[kMaxLists];
 };
 
@@ -559,14 +569,20 @@ void Interpreter::run_chain_insn(Frame& f, int32_t index, Env& env) {
   const ChainInsn& insn = f.fn->chains[static_cast<size_t>(index)];
   const View* inputs[kMaxChainOperands];
   Scalar scalars[kMaxChainOperands];
-  View results[kMaxChainOperands];
+  thread_local View room[kMaxChainOperands];
+  struct Results {
+    const std::span<View> views;
+    ~Results() {
+      for (View& r : views) r.buffer = BufferRef();
+    }
+  } results{{room, insn.outputs.size()}};
   ChainServices services(fiber_, f, insn, env);
   services.load();
   for (size_t i = 0; i < insn.inputs.size(); ++i) inputs[i] = &v(f, insn.inputs[i].index);
   for (size_t i = 0; i < insn.scalars.size(); ++i) scalars[i] = s(f, insn.scalars[i].index);
-  const std::span<View> made(results, insn.outputs.size());
-  run_chain(insn.chain, {inputs, insn.inputs.size()}, {scalars, insn.scalars.size()}, services, made);
-  services.finish(made);
+  run_chain(insn.chain, {inputs, insn.inputs.size()}, {scalars, insn.scalars.size()}, services,
+            results.views);
+  services.finish(results.views);
   fiber_.part_site = -1;
 }
 

@@ -312,6 +312,7 @@ void fields(Ar& ar, ChainInsn& c) {
   list(ar, c.chain.scalars);
   list(ar, c.chain.steps);
   list(ar, c.chain.outputs);
+  if constexpr (Ar::kReading) c.chain.id = new_chain_id();
   list(ar, c.inputs);
   list(ar, c.scalars);
   list(ar, c.outputs);

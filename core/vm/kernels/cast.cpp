@@ -143,14 +143,119 @@ void round_any(const float* in, float* out, size_t n, CastMode mode) {
   }
 }
 
-/// Integer-valued FP32 to INT32, saturating.
-void to_int32(const float* in, int32_t* out, size_t n) {
-  const hn::ScalableTag<float> d;
-  const hn::RebindToSigned<decltype(d)> di;
-  const size_t lanes = hn::Lanes(d);
+/// Integer to integer of at most 32 bits: the low bits, or extended as the source's signedness says.
+template <class From, class To>
+void convert_integers(const void* in, void* out, size_t n) {
+  const auto* x = static_cast<const From*>(in);
+  auto* o = static_cast<To*>(out);
   size_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(int32_lanes(d, hn::LoadU(d, in + i)), di, out + i);
-  for (; i < n; ++i) out[i] = saturate_int32(in[i]);
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (sizeof(From) == sizeof(To)) {
+    std::memmove(out, in, n * sizeof(From));
+    return;
+  } else if constexpr (sizeof(From) < sizeof(To)) {
+    using Wide = std::conditional_t<std::is_signed_v<From>, std::make_signed_t<To>, To>;
+    const hn::ScalableTag<Wide> d;
+    const hn::Rebind<From, decltype(d)> from;
+    const size_t lanes = hn::Lanes(d);
+    for (; i + lanes <= n; i += lanes) {
+      hn::StoreU(hn::PromoteTo(d, hn::LoadU(from, x + i)), d, reinterpret_cast<Wide*>(o + i));
+    }
+  } else {
+    const hn::ScalableTag<std::make_unsigned_t<From>> d;
+    const hn::Rebind<To, decltype(d)> to;
+    const size_t lanes = hn::Lanes(d);
+    for (; i + lanes <= n; i += lanes) {
+      const auto v = hn::LoadU(d, reinterpret_cast<const std::make_unsigned_t<From>*>(x + i));
+      hn::StoreU(hn::TruncateTo(to, v), to, o + i);
+    }
+  }
+#endif
+  for (; i < n; ++i) o[i] = static_cast<To>(x[i]);
+}
+
+template <class From>
+UnaryKernel convert_from(int width) {
+  switch (width) {
+    case 1:
+      return &convert_integers<From, uint8_t>;
+    case 2:
+      return &convert_integers<From, uint16_t>;
+    case 4:
+      return &convert_integers<From, uint32_t>;
+    default:
+      return nullptr;
+  }
+}
+
+UnaryKernel vector_integers(DType from, int width) {
+  switch (from) {
+    case DType::kInt8:
+      return convert_from<int8_t>(width);
+    case DType::kInt16:
+      return convert_from<int16_t>(width);
+    case DType::kInt32:
+      return convert_from<int32_t>(width);
+    case DType::kBool:
+    case DType::kUInt8:
+      return convert_from<uint8_t>(width);
+    case DType::kUInt16:
+      return convert_from<uint16_t>(width);
+    case DType::kUInt32:
+      return convert_from<uint32_t>(width);
+    default:
+      return nullptr;
+  }
+}
+
+/// FP32 to an integer through INT32: rounded by the mode, 32 bits as is, fewer by keeping the low ones.
+template <CastMode kMode, class T>
+void narrow_row(const float* in, T* out, size_t n) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  const size_t lanes = hn::Lanes(d);
+  const auto convert = [&](const float* from) HWY_ATTR {
+    return hn::BitCast(du, int32_lanes(d, round_lanes<kMode>(d, hn::LoadU(d, from))));
+  };
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    if constexpr (sizeof(T) == 4) {
+      hn::StoreU(convert(in + i), du, reinterpret_cast<uint32_t*>(out + i));
+    } else {
+#if HWY_TARGET != HWY_SCALAR
+      const hn::Rebind<T, decltype(du)> to;
+      hn::StoreU(hn::TruncateTo(to, convert(in + i)), to, out + i);
+#else
+      out[i] = static_cast<T>(hn::GetLane(convert(in + i)));
+#endif
+    }
+  }
+  if (const size_t rest = n - i; rest != 0) {
+    alignas(64) float buffer[16] = {};
+    alignas(64) uint32_t whole[16];
+    std::memcpy(buffer, in + i, rest * sizeof(float));
+    hn::StoreU(convert(buffer), du, whole);
+    for (size_t j = 0; j < rest; ++j) out[i + j] = static_cast<T>(whole[j]);
+  }
+}
+
+template <class T>
+void narrow_integer(const float* in, void* out, size_t n, CastMode mode) {
+  auto* o = static_cast<T*>(out);
+  switch (mode) {
+    case CastMode::kRint:
+      return narrow_row<CastMode::kRint>(in, o, n);
+    case CastMode::kRound:
+      return narrow_row<CastMode::kRound>(in, o, n);
+    case CastMode::kFloor:
+      return narrow_row<CastMode::kFloor>(in, o, n);
+    case CastMode::kCeil:
+      return narrow_row<CastMode::kCeil>(in, o, n);
+    case CastMode::kOdd:
+      return narrow_row<CastMode::kOdd>(in, o, n);
+    default:
+      return narrow_row<CastMode::kTrunc>(in, o, n);
+  }
 }
 
 NarrowKernel vector_narrow(DType dtype) {
@@ -159,6 +264,14 @@ NarrowKernel vector_narrow(DType dtype) {
       return &narrow_float<Fp16>;
     case DType::kBf16:
       return &narrow_float<Bf16>;
+    case DType::kInt8:
+    case DType::kUInt8:
+      return &narrow_integer<uint8_t>;
+    case DType::kInt16:
+    case DType::kUInt16:
+      return &narrow_integer<uint16_t>;
+    case DType::kInt32:
+      return &narrow_integer<uint32_t>;
     default:
       return nullptr;
   }
@@ -174,7 +287,7 @@ namespace pypto::vm {
 HWY_EXPORT(vector_widen);
 HWY_EXPORT(vector_narrow);
 HWY_EXPORT(round_any);
-HWY_EXPORT(to_int32);
+HWY_EXPORT(vector_integers);
 
 namespace {
 
@@ -207,24 +320,6 @@ void narrow_scalar(const float* in, void* out, size_t n, CastMode) {
 }
 
 void narrow_copy(const float* in, void* out, size_t n, CastMode) { std::memmove(out, in, n * sizeof(float)); }
-
-/// Float to integer through INT32: 32 bits as is, fewer bits by keeping the low ones.
-template <class T>
-void narrow_small(const float* in, void* out, size_t n, CastMode mode) {
-  auto* o = static_cast<T*>(out);
-  float rounded[kStrip];
-  int32_t whole[kStrip];
-  for (size_t i = 0; i < n; i += kStrip) {
-    const size_t count = std::min(kStrip, n - i);
-    HWY_DYNAMIC_DISPATCH(round_any)(in + i, rounded, count, mode);
-    if constexpr (sizeof(T) == 4) {
-      HWY_DYNAMIC_DISPATCH(to_int32)(rounded, o + i, count);
-    } else {
-      HWY_DYNAMIC_DISPATCH(to_int32)(rounded, whole, count);
-      for (size_t j = 0; j < count; ++j) o[i + j] = static_cast<T>(whole[j]);
-    }
-  }
-}
 
 /// Float to the integers that do not go through INT32.
 template <DType kType>
@@ -265,6 +360,7 @@ UnaryKernel integer_to(int width) {
 /// Integer to integer keeps the low bits, so only the source's signedness and the target's width matter.
 UnaryKernel integer_kernel(DType from, DType to) {
   const int width = dtype_bytes(to);
+  if (UnaryKernel vectors = HWY_DYNAMIC_DISPATCH(vector_integers)(from, width)) return vectors;
   switch (from) {
     case DType::kInt8:
       return integer_to<int8_t>(width);
@@ -357,14 +453,6 @@ NarrowKernel narrow_kernel(DType dtype) {
   switch (dtype) {
     case DType::kFp32:
       return &narrow_copy;
-    case DType::kInt8:
-    case DType::kUInt8:
-      return &narrow_small<uint8_t>;
-    case DType::kInt16:
-    case DType::kUInt16:
-      return &narrow_small<uint16_t>;
-    case DType::kInt32:
-      return &narrow_small<int32_t>;
     case DType::kInt4:
       return &narrow_other<DType::kInt4>;
     case DType::kUInt4:

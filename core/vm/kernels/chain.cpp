@@ -2,6 +2,7 @@
 #include "core/vm/kernels/chain.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -17,7 +18,7 @@ namespace {
 /// A step as an ordinary operation call.
 class StepCall final : public OpCall {
  public:
-  StepCall(const Chain& chain, const ChainStep& step, std::span<const View> values,
+  StepCall(const Chain& chain, const ChainStep& step, std::span<const View* const> values,
            std::span<const Scalar> scalars, ChainHost& host)
       : chain_(chain), step_(step), values_(values), scalars_(scalars), host_(host) {
     op = step.op;
@@ -26,7 +27,7 @@ class StepCall final : public OpCall {
   }
   bool has(int p) const override { return p == 0 || (p == 1 && (step_.rhs >= 0 || step_.scalar >= 0)); }
   const View& view(int p) const override {
-    return values_[static_cast<size_t>(p == 0 ? step_.lhs : step_.rhs)];
+    return *values_[static_cast<size_t>(p == 0 ? step_.lhs : step_.rhs)];
   }
   bool is_scalar(int p) const override { return p == 1 && step_.scalar >= 0; }
   Scalar scalar(int) const override { return scalars_[static_cast<size_t>(step_.scalar)]; }
@@ -48,14 +49,14 @@ class StepCall final : public OpCall {
  private:
   const Chain& chain_;
   const ChainStep& step_;
-  std::span<const View> values_;
+  std::span<const View* const> values_;
   std::span<const Scalar> scalars_;
   ChainHost& host_;
   ir::AttrMap attributes_;
 };
 
 /// `at`: the step's number in the chain that the host knows.
-View run_step(const Chain& chain, size_t k, size_t at, std::span<const View> values,
+View run_step(const Chain& chain, size_t k, size_t at, std::span<const View* const> values,
               std::span<const Scalar> scalars, ChainHost& host) {
   host.at_step(at);
   StepCall call(chain, chain.steps[k], values, scalars, host);
@@ -73,6 +74,7 @@ struct Segment {
   Chain chain;                 ///< the steps with values numbered anew
   std::vector<size_t> inputs;  ///< values of the whole chain
   std::vector<size_t> made;    ///< per output of `chain`: value of the whole chain
+  bool has_before = false;     ///< some steps run before the loop
   ChainPlan plan;
   std::unique_ptr<StripRun> strips;
 };
@@ -155,6 +157,7 @@ void cut_segments(Prepared& p) {
     p.segments.push_back(std::move(best));
   }
   for (Segment& s : p.segments) {
+    s.has_before = std::find(s.plan.before.begin(), s.plan.before.end(), 1) != s.plan.before.end();
     if (s.plan.strips) s.strips = std::make_unique<StripRun>(s.chain, s.plan);
   }
 }
@@ -168,10 +171,10 @@ Prepared& prepare(const Chain& chain, std::span<const View* const> inputs) {
   constexpr size_t kKept = 64;
   thread_local std::unique_ptr<Prepared> kept[kKept];
   auto& place = kept[(reinterpret_cast<uintptr_t>(&chain) / alignof(Chain)) % kKept];
-  if (place && place->key == &chain && place->inputs.size() == inputs.size() &&
-      same_chain(place->original, chain)) {
-    bool same = true;
-    for (size_t i = 0; i < inputs.size() && same; ++i) same = place->inputs[i] == describe_input(*inputs[i]);
+  if (place && place->key == &chain && place->inputs.size() == inputs.size()) {
+    const uint64_t id = place->original.id;
+    bool same = id != 0 || chain.id != 0 ? id == chain.id : same_chain(place->original, chain);
+    for (size_t i = 0; i < inputs.size() && same; ++i) same = described_by(place->inputs[i], *inputs[i]);
     if (same) return *place;
   }
   place = std::make_unique<Prepared>();
@@ -253,27 +256,55 @@ size_t last_reader(const Chain& chain, size_t v) {
   return last;
 }
 
+/// Outputs from this size on are written past the caches.
+constexpr int64_t kStreamBytes = int64_t{8} << 20;
+
+/// Room of a run, kept by its thread.
+struct Scratch {
+  std::vector<View> made;           ///< by step
+  std::vector<const View*> values;  ///< by value of the chain; null until it exists
+  std::vector<const View*> local;   ///< by value of a segment
+  std::vector<View> before;         ///< values of a segment that are made before its loop
+  std::vector<uint8_t> unwritten;   ///< by value of a segment
+};
+
 /// One run of a chain.
 class ChainRun {
  public:
   ChainRun(Prepared& prepared, std::span<const View* const> inputs, std::span<const Scalar> scalars,
-           ChainHost& host, std::span<View> results)
-      : chain_(prepared.chain), inputs_(inputs.size()), scalars_(scalars), host_(host), results_(results) {
-    values_.resize(inputs.size() + chain_.steps.size());
-    for (size_t i = 0; i < inputs.size(); ++i) values_[i] = *inputs[i];
+           ChainHost& host, std::span<View> results, Scratch& scratch)
+      : chain_(prepared.chain),
+        inputs_(inputs),
+        scalars_(scalars),
+        host_(host),
+        results_(results),
+        scratch_(scratch) {}
+  ~ChainRun() {
+    for (size_t k = 0; k < std::min(chain_.steps.size(), scratch_.made.size()); ++k)
+      scratch_.made[k].buffer = BufferRef();
+    for (View& v : scratch_.before) v.buffer = BufferRef();
+  }
+  void run(Prepared& prepared) {
+    const auto inputs = inputs_;
+    const size_t values = inputs.size() + chain_.steps.size();
+    if (scratch_.made.size() < chain_.steps.size()) scratch_.made.resize(chain_.steps.size());
+    if (scratch_.values.size() < values) scratch_.values.resize(values);
+    std::copy(inputs.begin(), inputs.end(), scratch_.values.begin());
     for (Segment& s : prepared.segments) {
       if (s.strips == nullptr) {  // its executor declares the accesses
-        values_[inputs_ + s.first] = run_step(chain_, s.first, s.first, values_, scalars_, host_);
+        set(inputs.size() + s.first,
+            run_step(chain_, s.first, s.first, {scratch_.values.data(), values}, scalars_, host_));
         continue;
       }
       for (const size_t v : s.inputs) {
-        if (v >= inputs_ || (announced_ >> v & 1) != 0 || values_[v].buffer->kind == BufferKind::kOnChip)
+        if (v >= inputs.size() || (announced_ >> v & 1) != 0 ||
+            inputs[v]->buffer->kind == BufferKind::kOnChip)
           continue;
         if (!host_.declared(v)) {
           host_.at_step(first_reader(chain_, v));
-          host_.access(values_[v]);
+          host_.access(*inputs[v]);
         }
-        announced_ |= uint32_t{1} << v;
+        announced_ |= uint64_t{1} << v;
       }
       run_segment(s);
     }
@@ -284,101 +315,126 @@ class ChainRun {
   void run_segment(Segment& segment);
   void finish();
 
-  /// Where output `o`, the value `v` of a segment, is to be written, if strips can be written there.
-  bool find_place(const Segment& segment, size_t v, size_t o, size_t step, View* target) {
-    const ChainPlan& plan = segment.plan;
-    if (!results_[o].empty()) {
-      *target = results_[o];
-    } else if (!host_.place(o, value_like(plan, v), target)) {
-      return false;
-    }
-    if (!takes_strips(plan, v, *target)) return false;
-    // Later segments were planned for the value as its operation makes it.
-    if (!target->packed() && last_reader(chain_, inputs_ + step) > segment.last) return false;
-    for (size_t i = 0; i < inputs_; ++i) {
-      if (!shares_bytes(*target, values_[i])) continue;
-      // In place: each strip is read before it is written.
-      if (!same_cells(*target, values_[i]) || !same_shape(plan.shapes[v], values_[i]) ||
-          last_reader(chain_, i) > step)
-        return false;
-    }
-    for (size_t i = 0; i < results_.size(); ++i) {
-      if ((placed_ >> i & 1) != 0 && shares_bytes(*target, values_[static_cast<size_t>(chain_.outputs[i])]))
-        return false;
-    }
-    return true;
+  /// The value `v` of the chain exists.
+  View& set(size_t v, View value) {
+    View& made = scratch_.made[v - inputs_.size()];
+    made = std::move(value);
+    scratch_.values[v] = &made;
+    return made;
   }
+  size_t output_of(size_t v) const {
+    const auto at = std::find(chain_.outputs.begin(), chain_.outputs.end(), static_cast<int32_t>(v));
+    return static_cast<size_t>(at - chain_.outputs.begin());
+  }
+  /// Where output `o`, the value `v` of a segment and `made` of the chain, is to be written, if strips can be
+  /// written there.
+  bool find_place(const Segment& segment, size_t v, size_t made, size_t o, View* target, bool* in_place);
   static bool same_shape(const ChainShape& s, const View& v) {
     return s.rank == v.rank && std::equal(s.shape, s.shape + s.rank, v.shape);
   }
 
   const Chain& chain_;
-  size_t inputs_;
+  std::span<const View* const> inputs_;
   std::span<const Scalar> scalars_;
   ChainHost& host_;
   std::span<View> results_;
-  std::vector<View> values_;
-  uint32_t announced_ = 0, placed_ = 0;  // bits by input, by output
+  Scratch& scratch_;
+  uint64_t announced_ = 0, placed_ = 0;  // bits by input, by output
 };
+
+bool ChainRun::find_place(const Segment& segment, size_t v, size_t made, size_t o, View* target,
+                          bool* in_place) {
+  const ChainPlan& plan = segment.plan;
+  if (!results_[o].empty()) {
+    *target = results_[o];
+  } else if (!host_.place(o, value_like(plan, v), target)) {
+    return false;
+  }
+  if (!takes_strips(plan, v, *target)) return false;
+  // Later segments are planned for packed values.
+  if (!target->packed() && last_reader(chain_, made) > segment.last) return false;
+  *in_place = false;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (!shares_bytes(*target, *inputs_[i])) continue;
+    // In place: each strip is read before it is written.
+    if (!same_cells(*target, *inputs_[i]) || !same_shape(plan.shapes[v], *inputs_[i]) ||
+        last_reader(chain_, i) > made - inputs_.size())
+      return false;
+    *in_place = true;
+  }
+  for (size_t i = 0; i < results_.size(); ++i) {
+    if ((placed_ >> i & 1) != 0 &&
+        shares_bytes(*target, *scratch_.values[static_cast<size_t>(chain_.outputs[i])]))
+      return false;
+  }
+  return true;
+}
 
 /// Runs a segment in strips.
 void ChainRun::run_segment(Segment& segment) {
   const Chain& chain = segment.chain;
   const ChainPlan& plan = segment.plan;
-  const size_t inputs = segment.inputs.size();
-  std::vector<View> local(inputs + chain.steps.size());
-  // Which values rest on storage that nothing ever wrote (02 O-209).
-  std::vector<uint8_t> unwritten(local.size(), 0);
-  for (size_t i = 0; i < inputs; ++i) {
-    local[i] = values_[segment.inputs[i]];
-    unwritten[i] = never_written(local[i]);
+  const size_t inputs = segment.inputs.size(), count = inputs + chain.steps.size();
+  auto& local = scratch_.local;
+  auto& unwritten = scratch_.unwritten;  // whether a value rests on storage that nothing wrote (02 O-209)
+  if (local.size() < count) {
+    local.resize(count);
+    unwritten.resize(count);
   }
+  for (size_t i = 0; i < inputs; ++i) {
+    local[i] = scratch_.values[segment.inputs[i]];
+    unwritten[i] = never_written(*local[i]);
+  }
+  if (segment.has_before && scratch_.before.size() < chain.steps.size())
+    scratch_.before.resize(chain.steps.size());
   for (size_t k = 0; k < chain.steps.size(); ++k) {
     const ChainStep& step = chain.steps[k];
-    if (plan.before[k]) local[inputs + k] = run_step(chain, k, segment.first + k, local, scalars_, host_);
+    if (plan.before[k]) {
+      scratch_.before[k] = run_step(chain, k, segment.first + k, {local.data(), count}, scalars_, host_);
+      local[inputs + k] = &scratch_.before[k];
+    }
     const bool reads_lhs = chain_op(step.op).kind != ChainKind::kSpread;
     unwritten[inputs + k] = (reads_lhs && unwritten[static_cast<size_t>(step.lhs)]) ||
                             (step.rhs >= 0 && unwritten[static_cast<size_t>(step.rhs)]);
   }
   StripRun& run = *segment.strips;
-  run.bind(local);
+  run.bind({local.data(), count});
   run.set_scalars(scalars_);
   for (size_t o = 0; o < chain.outputs.size(); ++o) {
     const auto v = static_cast<size_t>(chain.outputs[o]);
     const size_t made = segment.made[o];
-    View& value = values_[made];
     if (plan.before[v - inputs]) {
-      value = local[v];
+      set(made, *local[v]);
       continue;
     }
-    size_t wanted = chain_.outputs.size();
-    for (size_t i = 0; i < chain_.outputs.size(); ++i) {
-      if (static_cast<size_t>(chain_.outputs[i]) == made) wanted = i;
-    }
+    const size_t wanted = output_of(made);
     View target;
+    bool in_place = false;
     if (wanted < chain_.outputs.size() && !unwritten[v] &&
-        find_place(segment, v, wanted, made - inputs_, &target)) {
-      value = std::move(target);
-      std::copy_n(plan.shapes[v].valid, value.rank, value.valid);
-      value.refresh_fully_valid();
-      placed_ |= uint32_t{1} << wanted;
-      if (results_[wanted].empty()) host_.placed(wanted, value);
+        find_place(segment, v, made, wanted, &target, &in_place)) {
+      std::copy_n(plan.shapes[v].valid, target.rank, target.valid);
+      target.refresh_fully_valid();
+      placed_ |= uint64_t{1} << wanted;
+      if (results_[wanted].empty()) host_.placed(wanted, target);
     } else {
-      value = fresh_value(plan, v, host_);
-      value.buffer->written.all = !unwritten[v];
+      in_place = true;  // storage of the pool, which is used again soon
+      target = fresh_value(plan, v, host_);
+      target.buffer->written.all = !unwritten[v];
     }
-    run.output(v, value);
+    const bool streams = !in_place && plan.rows * plan.columns * dtype_bytes(plan.dtypes[v]) >= kStreamBytes;
+    run.output(v, set(made, std::move(target)), streams);
   }
   run.run();
 }
 
 void ChainRun::finish() {
   for (size_t o = 0; o < chain_.outputs.size(); ++o) {
-    const View& value = values_[static_cast<size_t>(chain_.outputs[o])];
+    const auto v = static_cast<size_t>(chain_.outputs[o]);
     if (results_[o].empty()) {
-      results_[o] = value;
+      results_[o] = std::move(scratch_.made[v - inputs_.size()]);
       continue;
     }
+    const View& value = *scratch_.values[v];
     if (value.buffer == results_[o].buffer) continue;  // written in place
     View into = results_[o];
     std::copy_n(value.valid, into.rank, into.shape);
@@ -388,6 +444,11 @@ void ChainRun::finish() {
 
 }  // namespace
 
+uint64_t new_chain_id() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
 bool chain_runs_in_strips(const Chain& chain, std::span<const View* const> inputs) {
   const Prepared& p = prepare(chain, inputs);
   return p.segments.size() == 1 && p.segments[0].strips != nullptr;
@@ -395,7 +456,9 @@ bool chain_runs_in_strips(const Chain& chain, std::span<const View* const> input
 
 void run_chain(const Chain& chain, std::span<const View* const> inputs, std::span<const Scalar> scalars,
                ChainHost& host, std::span<View> results) {
-  ChainRun(prepare(chain, inputs), inputs, scalars, host, results);
+  thread_local Scratch scratch;
+  Prepared& prepared = prepare(chain, inputs);
+  ChainRun(prepared, inputs, scalars, host, results, scratch).run(prepared);
 }
 
 }  // namespace pypto::vm

@@ -36,7 +36,11 @@ struct Chain {
   std::vector<DType> scalars;  ///< dtypes of the scalar operands
   std::vector<ChainStep> steps;
   std::vector<int32_t> outputs;  ///< values that live on after the chain; results of steps
+  /// Chains with the same number other than 0 are equal; saves comparing them.
+  uint64_t id = 0;
 };
+/// A number no other chain of the process has.
+uint64_t new_chain_id();
 
 /// Services that a running chain needs; the same as those of OpCall.
 class ChainHost {

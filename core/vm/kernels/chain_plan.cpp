@@ -260,6 +260,15 @@ ChainInput describe_input(const View& v) {
   return in;
 }
 
+bool described_by(const ChainInput& in, const View& v) {
+  if (in.dtype != v.dtype || in.rank != v.rank) return false;
+  for (int a = 0; a < v.rank; ++a) {
+    if (in.shape[a] != v.shape[a] || in.stride[a] != v.stride[a] || in.valid[a] != v.valid[a]) return false;
+  }
+  return in.whole == (v.fully_valid || readable_region(v).elements() == v.elements()) &&
+         in.plain == (v.buffer->written.all || v.buffer->written.map == nullptr);
+}
+
 ChainInput describe_value(const ChainShape& s, DType dtype) {
   ChainInput in;
   in.dtype = dtype;

@@ -48,6 +48,8 @@ struct ChainInput {
   bool operator==(const ChainInput&) const = default;
 };
 ChainInput describe_input(const View& v);
+/// Whether describe_input(v) is `in`.
+bool described_by(const ChainInput& in, const View& v);
 /// A fresh packed value.
 ChainInput describe_value(const ChainShape& s, DType dtype);
 

@@ -46,12 +46,12 @@ StripRun::StripRun(const Chain& chain, const ChainPlan& plan)
   make_steps();
 }
 
-void StripRun::bind(std::span<const View> values) {
+void StripRun::bind(std::span<const View* const> values) {
   for (size_t v = 0; v < values.size(); ++v) {
     Slot& s = slots_[v];
     if (!s.given) continue;
-    s.base = values[v].data();
-    s.pitch = row_pitch(values[v], s.width);
+    s.base = values[v]->data();
+    s.pitch = row_pitch(*values[v], s.width);
   }
 }
 
@@ -71,13 +71,14 @@ void StripRun::set_scalars(std::span<const Scalar> scalars) {
   }
 }
 
-void StripRun::output(size_t v, const View& target) {
+void StripRun::output(size_t v, const View& target, bool streams) {
   Slot& s = slots_[v];
   s.base = target.data();
   s.pitch = row_pitch(target, s.width);
+  s.streams = streams && s.part == ChainPart::kFull;
   const bool contiguous =
-      strip_rows_ == 1 ||
-      (s.part == ChainPart::kColumn ? s.pitch == s.width : s.pitch == plan_.columns * s.width);
+      !s.streams && (strip_rows_ == 1 || (s.part == ChainPart::kColumn ? s.pitch == s.width
+                                                                       : s.pitch == plan_.columns * s.width));
   if (s.copies_out == contiguous) grouped_ = false;
   s.copies_out = !contiguous;
 }
@@ -288,6 +289,9 @@ void StripRun::run() {
       strip(row, rows, column, std::min(strip_columns_, plan_.columns - column));
     }
   }
+  for (const Slot& s : slots_) {
+    if (s.streams) return finish_streams();
+  }
 }
 
 void StripRun::strip(int64_t row, int64_t rows, int64_t column, int64_t columns) {
@@ -321,27 +325,55 @@ void StripRun::copy_out(const Slot& out, int64_t row, int64_t rows, int64_t colu
   const int64_t bytes = column_part ? out.width : columns * out.width;
   const int64_t start = column_part ? 0 : column * out.width;
   for (int64_t r = 0; r < rows; ++r) {
-    std::memcpy(out.base + (row + r) * out.pitch + start, out.data + r * bytes, static_cast<size_t>(bytes));
+    uint8_t* to = out.base + (row + r) * out.pitch + start;
+    const uint8_t* from = out.data + r * bytes;
+    if (out.streams) {
+      stream_row(to, from, bytes);
+    } else {
+      std::memcpy(to, from, static_cast<size_t>(bytes));
+    }
+  }
+}
+
+/// Streams a row of a strip while the inputs of the next strip are on their way to the caches.
+void StripRun::stream_row(uint8_t* to, const uint8_t* from, int64_t bytes) const {
+  constexpr int64_t kPiece = 1024;
+  // Pieces end where cache lines do.
+  const auto first = kPiece + static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) % 64);
+  for (int64_t at = 0; at < bytes;) {
+    const int64_t piece = std::min(at == 0 ? first : kPiece, bytes - at);
+    for (const size_t v : moving_) {
+      const Slot& s = slots_[v];
+      if (!s.given || s.buffer != nullptr || s.part != ChainPart::kFull) continue;
+      const uint8_t* next = s.data + strip_elements() * s.width + at;
+      for (int64_t line = 0; line < piece; line += 64) __builtin_prefetch(next + line);
+    }
+    stream_bytes(to + at, from + at, static_cast<size_t>(piece));
+    at += piece;
   }
 }
 
 void StripRun::execute_fused(Unit& unit, int64_t rows, int64_t columns) {
-  auto floats = [&](size_t slot) { return reinterpret_cast<float*>(slots_[slot].data); };
-  for (size_t i = 0; i < unit.steps.size(); ++i) unit.steps[i].data = floats(unit.slots[i]);
-  const ChainPart part = slots_[unit.start].part;
-  const bool start_one = part == ChainPart::kOne || part == ChainPart::kColumn;
-  float* const out = floats(steps_[unit.last].out);
-  if (!unit.by_row) {
-    return run_fused(floats(unit.start), start_one, unit.steps, out, static_cast<size_t>(rows * columns));
+  for (size_t i = 0; i < unit.steps.size(); ++i) {
+    if (unit.slots[i] != kNoSlot) unit.steps[i].data = slots_[unit.slots[i]].data;
   }
-  auto advance = [&](ChainPart p) {
-    return p == ChainPart::kColumn ? 1 : p == ChainPart::kOne ? 0 : columns;
+  const ChainPart part = slots_[unit.start].part;
+  FuseArray first{slots_[unit.start].data, unit.first_type,
+                  part == ChainPart::kOne || part == ChainPart::kColumn};
+  FuseArray out{slots_[steps_[unit.last].out].data, unit.out_type, false};
+  if (!unit.by_row) return run_fused(first, unit.steps, out, static_cast<size_t>(rows * columns));
+  const auto advance = [&](ChainPart p, FuseType type) {
+    const int64_t width = type == FuseType::kFp32 ? 4 : 2;
+    return p == ChainPart::kColumn ? width : p == ChainPart::kOne ? 0 : columns * width;
   };
-  const float* first = floats(unit.start);
   for (int64_t r = 0; r < rows; ++r) {
-    run_fused(first + r * advance(part), start_one, unit.steps, out + r * columns,
-              static_cast<size_t>(columns));
-    for (size_t i = 0; i < unit.steps.size(); ++i) unit.steps[i].data += advance(slots_[unit.slots[i]].part);
+    run_fused(first, unit.steps, out, static_cast<size_t>(columns));
+    first.data += advance(part, first.type);
+    out.data += advance(ChainPart::kFull, out.type);
+    for (size_t i = 0; i < unit.steps.size(); ++i) {
+      if (unit.slots[i] == kNoSlot) continue;
+      unit.steps[i].data += advance(slots_[unit.slots[i]].part, unit.steps[i].type);
+    }
   }
 }
 

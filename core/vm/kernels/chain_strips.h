@@ -20,12 +20,13 @@ class StripRun {
 
   // In this order for every run:
   /// The inputs and the results of the steps that ran before the loop, by value number.
-  void bind(std::span<const View> values);
+  void bind(std::span<const View* const> values);
   /// Scalar operands as elements of the dtype their step computes in.
   void set_scalars(std::span<const Scalar> scalars);
-  /// Declares that value `v` is written to `target` (rows of the valid region). Targets share no byte with
-  /// inputs.
-  void output(size_t v, const View& target);
+  /// Declares that value `v` is written to `target` (rows of the valid region). A target shares no byte with
+  /// an input, unless both are the same cells and later steps do not read the input. `streams`: the bytes are
+  /// too many to be found in a cache when they are read again.
+  void output(size_t v, const View& target, bool streams);
   void run();
 
  private:
@@ -39,6 +40,7 @@ class StripRun {
     uint8_t* buffer = nullptr;  ///< strip storage, when `base` cannot be used directly
     ChainPart part = ChainPart::kNone;
     bool copies_out = false;  ///< computed in `buffer`, then copied to `base`
+    bool streams = false;     ///< copied past the caches
     bool given = false;       ///< an input or the result of a step before the loop
     bool stored = true;       ///< false: handed on in registers only
   };
@@ -72,9 +74,11 @@ class StripRun {
     size_t first = 0, last = 0;  ///< steps [first, last]
     bool fused = false, by_row = false;
     size_t start = 0;  ///< slot that the registers are loaded from
+    FuseType first_type = FuseType::kFp32, out_type = FuseType::kFp32;
     std::vector<FuseStep> steps;
-    std::vector<size_t> slots;  ///< operand of each of `steps`
+    std::vector<size_t> slots;  ///< operand of each of `steps`, or kNoSlot
   };
+  static constexpr size_t kNoSlot = ~size_t{0};
 
   int64_t row_pitch(const View& v, int64_t width) const;
   int64_t strip_elements() const { return strip_rows_ * strip_columns_; }
@@ -90,6 +94,7 @@ class StripRun {
 
   void strip(int64_t row, int64_t rows, int64_t column, int64_t columns);
   void copy_out(const Slot& out, int64_t row, int64_t rows, int64_t column, int64_t columns) const;
+  void stream_row(uint8_t* to, const uint8_t* from, int64_t bytes) const;
   void execute(const Step& s, int64_t rows, int64_t columns);
   void execute_fused(Unit& unit, int64_t rows, int64_t columns);
   static void binary(const Step& s, const uint8_t* a, const uint8_t* b, uint8_t* to, int64_t rows,

@@ -5,37 +5,52 @@
 
 namespace pypto::vm {
 
+namespace {
+
+bool in_registers(DType d) { return d == DType::kFp32 || d == DType::kFp16 || d == DType::kBf16; }
+
+FuseType fuse_type(DType d) {
+  return d == DType::kFp16 ? FuseType::kFp16 : d == DType::kBf16 ? FuseType::kBf16 : FuseType::kFp32;
+}
+
+}  // namespace
+
 bool StripRun::fusable(const Step& s) const {
-  if (s.dtype != DType::kFp32 || s.compute != DType::kFp32 || s.out_part != ChainPart::kFull ||
-      s.converts_lhs)
-    return false;
+  if (!in_registers(s.dtype) || !in_registers(s.lhs_dtype) || s.out_part != ChainPart::kFull) return false;
+  if (s.op.kind == ChainKind::kCast) return !same_dtype(s.dtype, s.lhs_dtype);
+  if (!in_registers(s.compute)) return false;
   if (s.op.kind == ChainKind::kUnary) return s.op.unary != UnaryOp::kSin && s.op.unary != UnaryOp::kCos;
-  return s.op.kind == ChainKind::kBinary && !s.converts_rhs && s.op.binary != BinaryOp::kLeaky;
+  return s.op.kind == ChainKind::kBinary && in_registers(s.rhs_dtype) && s.op.binary != BinaryOp::kLeaky;
 }
 
 /// Adds a step to a unit whose registers hold its left operand, its right one, or both.
 void StripRun::append(Unit& unit, const Step& s, bool value_is_lhs, bool value_is_rhs) const {
-  auto add = [&](FuseOp op, size_t slot, ChainPart part) {
+  auto add = [&](FuseOp op, size_t slot, ChainPart part, DType type) {
     FuseStep f;
     f.op = op;
     f.one = part == ChainPart::kOne || part == ChainPart::kColumn;
+    f.type = fuse_type(type);
+    f.result = fuse_type(s.dtype);
     unit.steps.push_back(f);
     unit.slots.push_back(slot);
     unit.by_row = unit.by_row || part == ChainPart::kColumn;
   };
+  const auto alone = [&](FuseOp op) { add(op, kNoSlot, ChainPart::kFull, DType::kFp32); };
+  if (s.op.kind == ChainKind::kCast) return alone(FuseOp::kPass);
   if (s.op.kind == ChainKind::kUnary) {
     static constexpr FuseOp kUnary[] = {FuseOp::kNeg,  FuseOp::kAbs,   FuseOp::kExp,   FuseOp::kLog,
                                         FuseOp::kSqrt, FuseOp::kRsqrt, FuseOp::kRecip, FuseOp::kNeg,
                                         FuseOp::kNeg,  FuseOp::kRelu};  // by UnaryOp; sine and cosine never
                                                                         // get here
-    return add(kUnary[static_cast<int>(s.op.unary)], 0, ChainPart::kFull);
+    return alone(kUnary[static_cast<int>(s.op.unary)]);
   }
   if (value_is_lhs && value_is_rhs) {
-    return add(s.op.binary == BinaryOp::kMul ? FuseOp::kSquare : FuseOp::kDouble, 0, ChainPart::kFull);
+    return alone(s.op.binary == BinaryOp::kMul ? FuseOp::kSquare : FuseOp::kDouble);
   }
   const size_t slot = value_is_lhs ? s.rhs : s.lhs;
   const ChainPart part = value_is_lhs ? s.rhs_part : s.lhs_part;
-  auto pick = [&](FuseOp left, FuseOp right) { add(value_is_lhs ? left : right, slot, part); };
+  const DType type = value_is_lhs ? s.rhs_dtype : s.lhs_dtype;
+  auto pick = [&](FuseOp left, FuseOp right) { add(value_is_lhs ? left : right, slot, part, type); };
   switch (s.op.binary) {
     case BinaryOp::kAdd:
       pick(FuseOp::kAdd, FuseOp::kAddRight);
@@ -56,7 +71,7 @@ void StripRun::append(Unit& unit, const Step& s, bool value_is_lhs, bool value_i
       pick(FuseOp::kSub, FuseOp::kSubRight);
       break;
   }
-  if (s.op.binary == BinaryOp::kExpDif) add(FuseOp::kExp, 0, ChainPart::kFull);
+  if (s.op.binary == BinaryOp::kExpDif) alone(FuseOp::kExp);
 }
 
 /// Cuts the steps into units: as long as a step reads what its predecessor made, both stay in registers.
@@ -73,6 +88,7 @@ void StripRun::group() {
     unit.first = unit.last = i;
     if (fusable(steps_[i])) {
       unit.start = steps_[i].lhs;
+      unit.first_type = fuse_type(steps_[i].lhs_dtype);
       unit.by_row = steps_[i].lhs_part == ChainPart::kColumn;
       append(unit, steps_[i], true, false);
       while (unit.last + 1 < steps_.size()) {
@@ -84,13 +100,21 @@ void StripRun::group() {
         if (is_lhs && is_rhs && next.op.binary != BinaryOp::kMul && next.op.binary != BinaryOp::kAdd) break;
         value.stored = value.base != nullptr || last_use_[steps_[unit.last].out] > unit.last + 1;
         if (value.stored) {
-          unit.steps.push_back({FuseOp::kStore, false, nullptr});
+          FuseStep store;
+          store.op = FuseOp::kStore;
+          store.type = fuse_type(steps_[unit.last].dtype);
+          unit.steps.push_back(store);
           unit.slots.push_back(steps_[unit.last].out);
         }
         ++unit.last;
         append(unit, next, is_lhs, is_rhs);
       }
-      unit.fused = unit.last > unit.first;
+      // Quotients by one number are quicker there, too.
+      const Step& s = steps_[i];
+      const bool one = s.rhs_part == ChainPart::kOne || s.rhs_part == ChainPart::kColumn;
+      unit.fused = unit.last > unit.first ||
+                   (s.op.kind == ChainKind::kBinary && s.op.binary == BinaryOp::kDiv && s.has_rhs && one);
+      unit.out_type = fuse_type(steps_[unit.last].dtype);
     }
     i = unit.last + 1;
     units_.push_back(std::move(unit));

@@ -5,6 +5,7 @@
 
 #include <hwy/highway.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "core/vm/kernels/fuse.h"
@@ -19,24 +20,79 @@ namespace {
 using D = hn::ScalableTag<float>;
 using V = hn::VFromD<D>;
 
-/// Operand vector k of a block at element `at`; `rest` > 0: that many elements only.
-HWY_INLINE V operand(D d, const float* data, bool one, size_t at, size_t rest) {
-  if (one) return hn::Set(d, *data);
-  if (rest == 0) return hn::LoadU(d, data + at);
-  alignas(64) float buffer[16] = {};
-  std::memcpy(buffer, data + at, rest * sizeof(float));
-  return hn::Load(d, buffer);
+/// Operand vector at element `at`; `rest` > 0: that many elements only.
+template <class E>
+HWY_INLINE V operand(D d, const E* data, size_t at, size_t rest) {
+  if (rest == 0) return Lanes<E>::load(d, data + at);
+  alignas(64) E buffer[16] = {};
+  std::memcpy(buffer, data + at, rest * sizeof(E));
+  return Lanes<E>::load(d, buffer);
 }
 
-HWY_INLINE void put(D d, V v, float* data, size_t at, size_t rest) {
-  if (rest == 0) {
-    hn::StoreU(v, d, data + at);
-    return;
-  }
-  alignas(64) float buffer[16];
-  hn::Store(v, d, buffer);
-  std::memcpy(data + at, buffer, rest * sizeof(float));
+/// The operands of a block of vectors as FP32.
+template <class E>
+HWY_NOINLINE void widen(D d, const E* data, size_t at, size_t rest, int vectors, float* out) {
+  const size_t lanes = hn::Lanes(d);
+  for (int v = 0; v < vectors; ++v, at += lanes, out += lanes) hn::Store(operand(d, data, at, rest), d, out);
 }
+
+template <class E>
+HWY_INLINE void put(D d, V v, E* data, size_t at, size_t rest) {
+  if (rest == 0) return Lanes<E>::store(d, v, data + at);
+  alignas(64) E buffer[16];
+  Lanes<E>::store(d, v, buffer);
+  std::memcpy(data + at, buffer, rest * sizeof(E));
+}
+
+/// Runs `action` with `p`, a pointer to the elements of an array. A macro, as a closure would keep the
+/// vectors it uses out of registers.
+#define PYPTO_TYPED(type, data, action)         \
+  switch (type) {                               \
+    case FuseType::kFp32: {                     \
+      auto* p = reinterpret_cast<float*>(data); \
+      action;                                   \
+      break;                                    \
+    }                                           \
+    case FuseType::kFp16: {                     \
+      auto* p = reinterpret_cast<Fp16*>(data);  \
+      action;                                   \
+      break;                                    \
+    }                                           \
+    case FuseType::kBf16: {                     \
+      auto* p = reinterpret_cast<Bf16*>(data);  \
+      action;                                   \
+      break;                                    \
+    }                                           \
+  }
+
+HWY_INLINE float single(FuseType type, uint8_t* data) {
+  PYPTO_TYPED(type, data, return compute_value(*p));
+  return 0;
+}
+
+#if HWY_NATIVE_FMA
+// Division by one number for many elements. With y the correctly rounded 1 / b and q = a y, q + (a - q b) y
+// is the correctly rounded a / b (Markstein), as long as nothing leaves the normal range and b's fraction is
+// not all ones.
+constexpr float kLeast = 0x1p-60f, kMost = 0x1p60f;
+
+HWY_INLINE bool has_quotients(float b) {
+  uint32_t bits;
+  std::memcpy(&bits, &b, sizeof(bits));
+  const float size = std::fabs(b);
+  return size >= kLeast && size <= kMost && (bits & 0x7fffffu) != 0x7fffffu;
+}
+
+HWY_INLINE V quotient(D d, V a, V b, V inverse) {
+  const V size = hn::Abs(a);
+  if (HWY_UNLIKELY(
+          !hn::AllTrue(d, hn::And(hn::Ge(size, hn::Set(d, kLeast)), hn::Le(size, hn::Set(d, kMost)))))) {
+    return hn::Div(a, b);
+  }
+  const V q = hn::Mul(a, inverse);
+  return hn::MulAdd(hn::NegMulAdd(q, b, a), inverse, q);
+}
+#endif
 
 // The vectors of a block are separate variables, not an array, so that they stay in registers.
 #define PYPTO_EACH(expression)              \
@@ -99,23 +155,42 @@ HWY_INLINE void put(D d, V v, float* data, size_t at, size_t rest) {
 
 /// One block of kVectors vectors through all steps. kPartial: one vector of which `rest` elements exist.
 template <int kVectors, bool kPartial>
-HWY_INLINE void block(D d, const float* first, bool first_one, const FuseStep* steps, size_t count,
-                      float* out, size_t base, size_t rest_in) {
+HWY_INLINE void block(D d, const FuseArray& first, const FuseStep* steps, size_t count, const FuseArray& out,
+                      size_t base, size_t rest_in) {
   const size_t lanes = hn::Lanes(d);
   const size_t rest = kPartial ? rest_in : 0;
   V a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0, a4 = a0, a5 = a0, a6 = a0, a7 = a0;
   (void)lanes;
-  PYPTO_EACH(a = operand(d, first, first_one, at, rest));
+  if (first.one) {
+    const V x = hn::Set(d, single(first.type, first.data));
+    PYPTO_EACH(a = x);
+  } else {
+    PYPTO_TYPED(first.type, first.data, PYPTO_EACH(a = operand(d, p, at, rest)));
+  }
+  alignas(64) float wide[kVectors * 16];
   for (size_t s = 0; s < count; ++s) {
-    float* const data = steps[s].data;
+    const auto* data = reinterpret_cast<const float*>(steps[s].data);
     const bool one = steps[s].one;
-#define PYPTO_WITH(expression)                                                 \
-  if (one) {                                                                   \
-    const V x = hn::Set(d, *data);                                             \
-    PYPTO_EACH(a = expression);                                                \
-  } else {                                                                     \
-    PYPTO_EACH(const V x = operand(d, data, false, at, rest); a = expression); \
-  }                                                                            \
+    size_t shift = 0;  // of positions in the array to those in `data`
+    size_t short_by = rest;
+    float element = 0;
+    if (steps[s].op != FuseOp::kStore && steps[s].data != nullptr) {
+      if (one) {
+        element = single(steps[s].type, steps[s].data);
+      } else if (steps[s].type != FuseType::kFp32) {
+        PYPTO_TYPED(steps[s].type, steps[s].data, widen(d, p, base, rest, kVectors, wide));
+        data = wide;
+        shift = base;
+        short_by = 0;
+      }
+    }
+#define PYPTO_WITH(expression)                                                      \
+  if (one) {                                                                        \
+    const V x = hn::Set(d, element);                                                \
+    PYPTO_EACH(a = expression);                                                     \
+  } else {                                                                          \
+    PYPTO_EACH(const V x = operand(d, data, at - shift, short_by); a = expression); \
+  }                                                                                 \
   break
     switch (steps[s].op) {
       case FuseOp::kAdd:
@@ -131,6 +206,13 @@ HWY_INLINE void block(D d, const float* first, bool first_one, const FuseStep* s
       case FuseOp::kMulRight:
         PYPTO_WITH(hn::Mul(x, a));
       case FuseOp::kDiv:
+#if HWY_NATIVE_FMA
+        if (one && has_quotients(element)) {
+          const V x = hn::Set(d, element), inverse = hn::Set(d, 1.0f / element);
+          PYPTO_EACH(a = quotient(d, a, x, inverse));
+          break;
+        }
+#endif
         PYPTO_WITH(hn::Div(a, x));
       case FuseOp::kDivRight:
         PYPTO_WITH(hn::Div(x, a));
@@ -172,24 +254,29 @@ HWY_INLINE void block(D d, const float* first, bool first_one, const FuseStep* s
       case FuseOp::kRelu:
         PYPTO_EACH(a = hn::IfThenElse(hn::Lt(a, hn::Zero(d)), hn::Zero(d), a));
         break;
+      case FuseOp::kPass:
+        break;
       case FuseOp::kStore:
-        PYPTO_EACH(put(d, a, data, at, rest));
+        PYPTO_TYPED(steps[s].type, steps[s].data, PYPTO_EACH(put(d, a, p, at, rest)));
         break;
     }
 #undef PYPTO_WITH
+    if (steps[s].result == FuseType::kFp16) PYPTO_EACH(a = Lanes<Fp16>::round(d, a));
+    if (steps[s].result == FuseType::kBf16) PYPTO_EACH(a = Lanes<Bf16>::round(d, a));
   }
-  PYPTO_EACH(put(d, a, out, at, rest));
+  PYPTO_TYPED(out.type, out.data, PYPTO_EACH(put(d, a, p, at, rest)));
 }
 #undef PYPTO_EACH
+#undef PYPTO_TYPED
 
-void fused(const float* first, bool first_one, const FuseStep* steps, size_t count, float* out, size_t n) {
+void fused(const FuseArray& first, const FuseStep* steps, size_t count, const FuseArray& out, size_t n) {
   const D d;
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
-  for (; i + 8 * lanes <= n; i += 8 * lanes) block<8, false>(d, first, first_one, steps, count, out, i, 0);
-  for (; i + 4 * lanes <= n; i += 4 * lanes) block<4, false>(d, first, first_one, steps, count, out, i, 0);
-  for (; i + lanes <= n; i += lanes) block<1, false>(d, first, first_one, steps, count, out, i, 0);
-  if (i < n) block<1, true>(d, first, first_one, steps, count, out, i, n - i);
+  for (; i + 8 * lanes <= n; i += 8 * lanes) block<8, false>(d, first, steps, count, out, i, 0);
+  for (; i + 4 * lanes <= n; i += 4 * lanes) block<4, false>(d, first, steps, count, out, i, 0);
+  for (; i + lanes <= n; i += lanes) block<1, false>(d, first, steps, count, out, i, 0);
+  if (i < n) block<1, true>(d, first, steps, count, out, i, n - i);
 }
 
 }  // namespace
@@ -201,8 +288,8 @@ HWY_AFTER_NAMESPACE();
 namespace pypto::vm {
 HWY_EXPORT(fused);
 
-void run_fused(const float* first, bool first_one, std::span<const FuseStep> steps, float* out, size_t n) {
-  HWY_DYNAMIC_DISPATCH(fused)(first, first_one, steps.data(), steps.size(), out, n);
+void run_fused(const FuseArray& first, std::span<const FuseStep> steps, const FuseArray& out, size_t n) {
+  HWY_DYNAMIC_DISPATCH(fused)(first, steps.data(), steps.size(), out, n);
 }
 
 }  // namespace pypto::vm

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <span>
 
-/// FP32 steps that hand a value on in registers: a chain's neighbours are run without storing what passes
+/// Float steps that hand a value on in registers: a chain's neighbours are run without storing what passes
 /// between them. Each step rounds on its own, with the same instructions as the row kernels, so the bits are
-/// the same.
+/// the same; 16-bit operands are widened when they are read.
 namespace pypto::vm {
 
 /// `acc` is the value in registers, `x` the operand.
@@ -34,17 +34,30 @@ enum class FuseOp : uint8_t {
   kRsqrt,
   kRecip,
   kRelu,
+  kPass,   ///< acc (a conversion: only the rounding counts)
   kStore,  ///< x = acc
 };
 
+/// How elements are stored, and to what a step rounds its value.
+enum class FuseType : uint8_t { kFp32, kFp16, kBf16 };
+
 struct FuseStep {
   FuseOp op = FuseOp::kAdd;
-  bool one = false;       ///< the operand is a single element
-  float* data = nullptr;  ///< operand, or where kStore writes
+  bool one = false;                   ///< the operand is a single element
+  FuseType type = FuseType::kFp32;    ///< of the operand or of what kStore writes
+  FuseType result = FuseType::kFp32;  ///< what the value is rounded to after the step
+  uint8_t* data = nullptr;            ///< operand, or where kStore writes
 };
 
-/// out[i] = steps applied to first[i] (or to *first when `first_one`), for i < n. A value that a step stores
-/// may be an operand of a later step; `out` must not be an operand.
-void run_fused(const float* first, bool first_one, std::span<const FuseStep> steps, float* out, size_t n);
+/// An array that a run of steps starts from or ends in.
+struct FuseArray {
+  uint8_t* data = nullptr;
+  FuseType type = FuseType::kFp32;
+  bool one = false;  ///< a single element
+};
+
+/// out[i] = steps applied to first[i] (or to *first), for i < n. A value that a step stores may be an operand
+/// of a later step; `out` may be an operand of the same type (each block is read before it is written).
+void run_fused(const FuseArray& first, std::span<const FuseStep> steps, const FuseArray& out, size_t n);
 
 }  // namespace pypto::vm

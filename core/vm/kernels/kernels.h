@@ -90,6 +90,11 @@ float cos_any(float x);
 /// none.
 size_t find_division_fault(DType dtype, const void* lhs, const void* rhs, Spread spread, size_t n);
 
+/// Copies to memory that is not read again soon, past the caches where the processor can. What other threads
+/// may then read is complete after finish_streams.
+void stream_bytes(void* to, const void* from, size_t bytes);
+void finish_streams();
+
 /// Fills n elements of `width` bytes.
 void fill_row(void* out, const void* element, size_t n, int width);
 

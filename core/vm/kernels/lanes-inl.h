@@ -103,9 +103,38 @@ struct Lanes {
   }
 };
 
+// The conversion instructions of x86 give the same bits but for the payload of NaN, which ours drop.
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2 && !defined(HWY_DISABLE_F16C)
+#define PYPTO_FP16_INSTRUCTIONS 1
+#else
+#define PYPTO_FP16_INSTRUCTIONS 0
+#endif
+
 template <>
 struct Lanes<Fp16> {
   using Tag = hn::ScalableTag<float>;
+#if PYPTO_FP16_INSTRUCTIONS
+  template <class D>
+  using Half = hn::Rebind<hwy::float16_t, D>;
+  template <class D>
+  static HWY_INLINE hn::VFromD<D> load(D d, const Fp16* p) {
+    return hn::PromoteTo(d, hn::LoadU(Half<D>(), reinterpret_cast<const hwy::float16_t*>(p)));
+  }
+  template <class D>
+  static HWY_INLINE hn::VFromD<Half<D>> narrow(D d, hn::VFromD<D> v) {
+    const hn::RebindToUnsigned<D> du;
+    const auto quiet = hn::BitCast(d, hn::Set(du, 0x7fc00000u));
+    return hn::DemoteTo(Half<D>(), hn::IfThenElse(hn::IsNaN(v), hn::CopySign(quiet, v), v));
+  }
+  template <class D>
+  static HWY_INLINE void store(D d, hn::VFromD<D> v, Fp16* p) {
+    hn::StoreU(narrow(d, v), Half<D>(), reinterpret_cast<hwy::float16_t*>(p));
+  }
+  template <class D>
+  static HWY_INLINE hn::VFromD<D> round(D d, hn::VFromD<D> v) {
+    return hn::PromoteTo(d, narrow(d, v));
+  }
+#else
   template <class D>
   static HWY_INLINE hn::VFromD<D> load(D d, const Fp16* p) {
     const hn::RebindToUnsigned<D> du;
@@ -120,13 +149,14 @@ struct Lanes<Fp16> {
     hn::StoreU(hn::DemoteTo(d16, hn::BitCast(di, to_fp16_lanes(d, v))), d16, &p->bits);
   }
   template <class D>
-  static HWY_INLINE hn::VFromD<D> splat(D d, Fp16 e) {
-    return hn::Set(d, fp16_to_fp32(e.bits));
-  }
-  template <class D>
   static HWY_INLINE hn::VFromD<D> round(D d, hn::VFromD<D> v) {
     const hn::RebindToUnsigned<D> du;
     return fp16_lanes(du, to_fp16_lanes(d, v));
+  }
+#endif
+  template <class D>
+  static HWY_INLINE hn::VFromD<D> splat(D d, Fp16 e) {
+    return hn::Set(d, fp16_to_fp32(e.bits));
   }
 };
 

@@ -1,22 +1,102 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sine and cosine of FP32 in double precision, for any finite argument (02 O-313). One scalar algorithm
-// everywhere.
+// Sine and cosine of FP32 in double precision, for any finite argument (02 O-313). Vectors take the same
+// operations in the same order as the scalar code, which takes over for large arguments.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/vm/kernels/trig.cpp"
+#include <hwy/foreach_target.h>
+
+#include <hwy/highway.h>
+
 #include <bit>
 #include <cmath>
 #include <cstdint>
 
 #include "core/vm/kernels/kernels.h"
+#include "core/vm/kernels/trig.h"
 
+HWY_BEFORE_NAMESPACE();
 namespace pypto::vm {
+namespace HWY_NAMESPACE {
 namespace {
+namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr double kTwoOverPi = 0.63661977236758134308;
-constexpr double kPiOver2 = 1.57079632679489661923;
-/// pi / 2 in three pieces of 33 bits: k times a piece is exact for |k| < 2^20.
-constexpr double kPiOver2High = 0x1.921fb544p+0;
-constexpr double kPiOver2Middle = 0x1.0b4611a6p-34;
-constexpr double kPiOver2Low = 0x1.3198a2e037073p-69;
+#if HWY_HAVE_FLOAT64 && HWY_TARGET != HWY_SCALAR
+using DD = hn::ScalableTag<double>;
+using DF = hn::Rebind<float, DD>;
+using VD = hn::VFromD<DD>;
+
+/// sin(x) for kCos false, cos(x) for true; lanes of at most kVectorRange in magnitude.
+template <bool kCos>
+HWY_INLINE hn::VFromD<DF> trig_lanes(DF df, hn::VFromD<DF> x) {
+  const DD d;
+  const hn::RebindToSigned<DD> di;
+  const VD wide = hn::Abs(hn::PromoteTo(d, x));
+  const VD k = hn::Round(hn::Mul(wide, hn::Set(d, kTwoOverPi)));
+  VD r = hn::Sub(wide, hn::Mul(k, hn::Set(d, kPiOver2High)));
+  r = hn::Sub(r, hn::Mul(k, hn::Set(d, kPiOver2Middle)));
+  r = hn::Sub(r, hn::Mul(k, hn::Set(d, kPiOver2Low)));
+  // The low bits of k + 1.5 2^52 are those of k.
+  auto quadrant = hn::BitCast(di, hn::Add(k, hn::Set(d, 6755399441055744.0)));
+  if (kCos) quadrant = hn::Add(quadrant, hn::Set(di, 1));
+  const VD z = hn::Mul(r, r);
+  const auto step = [&](VD p, double c) HWY_ATTR { return hn::Add(hn::Mul(p, z), hn::Set(d, c)); };
+  VD s = hn::Set(d, kSine[0]);
+  for (int i = 1; i < 5; ++i) s = step(s, kSine[i]);
+  s = hn::Add(r, hn::Mul(hn::Mul(r, z), s));
+  VD c = hn::Set(d, kCosine[0]);
+  for (int i = 1; i < 6; ++i) c = step(c, kCosine[i]);
+  c = hn::Add(hn::Set(d, 1.0), hn::Mul(z, c));
+  const auto odd = hn::Ne(hn::And(quadrant, hn::Set(di, 1)), hn::Zero(di));
+  const VD value = hn::IfThenElse(hn::RebindMask(d, odd), c, s);
+  const auto flips = hn::BitCast(d, hn::ShiftLeft<62>(hn::And(quadrant, hn::Set(di, 2))));
+  auto out = hn::DemoteTo(df, hn::Xor(value, flips));
+  if (!kCos)
+    out = hn::Xor(out, hn::And(x, hn::BitCast(df, hn::Set(hn::RebindToUnsigned<DF>(), 0x80000000u))));
+  return out;
+}
+
+template <bool kCos>
+void trig_row(const float* in, float* out, size_t n) {
+  const DF d;
+  const size_t lanes = hn::Lanes(d);
+  const auto range = hn::Set(d, kVectorRange);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto x = hn::LoadU(d, in + i);
+    const auto inside = hn::Lt(hn::Abs(x), range);  // false for NaN
+    if (HWY_LIKELY(hn::AllTrue(d, inside))) {
+      hn::StoreU(trig_lanes<kCos>(d, x), d, out + i);
+    } else {
+      for (size_t j = i; j < i + lanes; ++j) out[j] = kCos ? cos_any(in[j]) : sin_any(in[j]);
+    }
+  }
+  for (; i < n; ++i) out[i] = kCos ? cos_any(in[i]) : sin_any(in[i]);
+}
+#else
+template <bool kCos>
+void trig_row(const float* in, float* out, size_t n) {
+  for (size_t i = 0; i < n; ++i) out[i] = kCos ? cos_any(in[i]) : sin_any(in[i]);
+}
+#endif
+
+void trig(bool cosine, const float* in, float* out, size_t n) {
+  cosine ? trig_row<true>(in, out, n) : trig_row<false>(in, out, n);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace pypto::vm
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace pypto::vm {
+HWY_EXPORT(trig);
+
+void sin_row(const float* in, float* out, size_t n) { HWY_DYNAMIC_DISPATCH(trig)(false, in, out, n); }
+void cos_row(const float* in, float* out, size_t n) { HWY_DYNAMIC_DISPATCH(trig)(true, in, out, n); }
+
+namespace {
 
 /// Binary digits of 2 / pi, 32 to a word, first digit 2^-1.
 constexpr uint32_t kTwoOverPiDigits[] = {0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u,
@@ -54,7 +134,7 @@ Reduced reduce_large(float x) {
 
 Reduced reduce(float x) {
   const double wide = std::fabs(static_cast<double>(x));
-  if (wide < 524288.0) {
+  if (wide < kVectorRange) {
     const double k = std::nearbyint(wide * kTwoOverPi);
     double rest = wide - k * kPiOver2High;
     rest -= k * kPiOver2Middle;
@@ -64,24 +144,16 @@ Reduced reduce(float x) {
   return reduce_large(x);
 }
 
-/// Taylor series on |r| <= pi/4; the first term left out is below 1e-11.
 double sin_series(double r) {
   const double z = r * r;
-  double p = -1.0 / 39916800.0;
-  p = p * z + 1.0 / 362880.0;
-  p = p * z - 1.0 / 5040.0;
-  p = p * z + 1.0 / 120.0;
-  p = p * z - 1.0 / 6.0;
+  double p = kSine[0];
+  for (int i = 1; i < 5; ++i) p = p * z + kSine[i];
   return r + r * z * p;
 }
 double cos_series(double r) {
   const double z = r * r;
-  double p = 1.0 / 479001600.0;
-  p = p * z - 1.0 / 3628800.0;
-  p = p * z + 1.0 / 40320.0;
-  p = p * z - 1.0 / 720.0;
-  p = p * z + 1.0 / 24.0;
-  p = p * z - 0.5;
+  double p = kCosine[0];
+  for (int i = 1; i < 6; ++i) p = p * z + kCosine[i];
   return 1.0 + z * p;
 }
 
@@ -107,3 +179,4 @@ float cos_any(float x) {
 }
 
 }  // namespace pypto::vm
+#endif

@@ -5,9 +5,12 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
+
 #include "core/vm/kernels/kernels.h"
 #include "core/vm/kernels/lanes-inl.h"
 #include "core/vm/kernels/math-inl.h"
+#include "core/vm/kernels/trig.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace pypto::vm {
@@ -123,22 +126,34 @@ HWY_EXPORT(vector_kernel);
 
 namespace {
 
-template <class E, float (*kFunction)(float)>
-void scalar_float(const void* in, void* out, size_t n) {
-  const auto* x = static_cast<const E*>(in);
-  auto* o = static_cast<E*>(out);
-  for (size_t i = 0; i < n; ++i) o[i] = element_of<E>(kFunction(compute_value(x[i])));
+using FloatRow = void (*)(const float* in, float* out, size_t n);
+
+/// A function of FP32 rows for 16-bit floats, piece by piece.
+template <DType kType, FloatRow kRow>
+void through_fp32(const void* in, void* out, size_t n) {
+  constexpr size_t kStrip = 256;
+  float wide[kStrip];
+  const auto* x = static_cast<const uint8_t*>(in);
+  auto* o = static_cast<uint8_t*>(out);
+  for (size_t i = 0; i < n; i += kStrip) {
+    const size_t count = std::min(kStrip, n - i);
+    cast_row(kType, x + 2 * i, DType::kFp32, wide, count, CastMode::kRint);
+    kRow(wide, wide, count);
+    cast_row(DType::kFp32, wide, kType, o + 2 * i, count, CastMode::kRint);
+  }
 }
 
-template <float (*kFunction)(float)>
-UnaryKernel scalar_float_kernel(DType dtype) {
+template <FloatRow kRow>
+UnaryKernel float_row_kernel(DType dtype) {
   switch (dtype) {
     case DType::kFp32:
-      return &scalar_float<float, kFunction>;
+      return [](const void* in, void* out, size_t n) {
+        kRow(static_cast<const float*>(in), static_cast<float*>(out), n);
+      };
     case DType::kFp16:
-      return &scalar_float<Fp16, kFunction>;
+      return &through_fp32<DType::kFp16, kRow>;
     case DType::kBf16:
-      return &scalar_float<Bf16, kFunction>;
+      return &through_fp32<DType::kBf16, kRow>;
     default:
       return nullptr;
   }
@@ -155,8 +170,8 @@ void integer_recip(const void* in, void* out, size_t n) {
 }  // namespace
 
 UnaryKernel unary_kernel(UnaryOp op, DType dtype) {
-  if (op == UnaryOp::kSin) return scalar_float_kernel<sin_any>(dtype);
-  if (op == UnaryOp::kCos) return scalar_float_kernel<cos_any>(dtype);
+  if (op == UnaryOp::kSin) return float_row_kernel<sin_row>(dtype);
+  if (op == UnaryOp::kCos) return float_row_kernel<cos_row>(dtype);
   if (UnaryKernel vectors = HWY_DYNAMIC_DISPATCH(vector_kernel)(op, dtype)) return vectors;
   if (op == UnaryOp::kAbs && is_unsigned_int(dtype)) {
     switch (dtype_bytes(dtype)) {
