@@ -71,6 +71,7 @@ def write(
     report = _report.RunReport(native_report, program.platform)
     if native.distributed:
         names: dict[tuple[int, int], str] = {(d["rank"], d["index"]): d["program"] for d in report.dispatches}
+        comm = {(d["rank"], d["index"]): d["comm"] for d in report.dispatches}
         keys = sorted({*names, *((t["rank"], t["dispatch"]) for t in report.tasks)})
         for rank, index in keys:
             folder = target / f"rank{rank}" / f"d{index}"
@@ -78,6 +79,8 @@ def write(
             tasks = [t for t in report.tasks if (t["rank"], t["dispatch"]) == (rank, index)]
             name = names.get((rank, index), native.entry or native.name)
             (folder / "dispatch_program.json").write_text(json.dumps({"program": name}), encoding="utf-8")
+            if (rank, index) in comm:
+                (folder / "comm_stats.json").write_text(json.dumps(comm[rank, index], indent=1), encoding="utf-8")
             _write_dispatch(folder, report, tasks, dfx, native, values, before, entry)
     else:
         _write_dispatch(target, report, report.tasks, dfx, native, values, before, entry)

@@ -126,7 +126,7 @@ class DistributedWorker(Worker):
         _check_same(programs)
         if reset_persistent_windows and not persistent:
             raise ValueError(
-                "reset_persistent_windows=True needs persistent=True; without it every dispatch starts with "
+                "reset_persistent_windows=True requires persistent=True; without it every dispatch starts with "
                 "zero windows anyway"
             )
         _check_timeout(startup_timeout_s)
