@@ -80,7 +80,7 @@ def check_seed(seed, load, big):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_random_collectives(seed, load):  # 03 C-1 - C-12, C-20 - C-63
+def test_random_collectives(seed, load):  # 03 C-1 - C-12, C-20 - C-63, P-22 - P-24
     check_seed(seed, load, big=False)
 
 

@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import re
 
 import numpy as np
 import pypto.language as pl
@@ -586,3 +587,17 @@ def test_every_execution_passes_through_the_replaceable_names(monkeypatch):  # P
         one_dispatch_per_rank.compile(x, y, config=world(2)).prepare()
     monkeypatch.setattr(DistributedCompiledProgram, "prepare", lambda self, *a, **k: "prepared")
     assert one_dispatch_per_rank.compile(x, y, config=world(2)).prepare() == "prepared"
+
+
+def test_every_need_has_a_test():  # 03 section 13
+    tests = pathlib.Path(__file__).parents[1]
+    cited = set()
+    for path in [*(tests / "distributed").glob("test_*.py"), tests / "runtime" / "test_distributed_worker.py"]:
+        for first, last in re.findall(r"\bP-(\d+)(?: - P-(\d+))?", "".join(comments(path))):
+            cited |= set(range(int(first), int(last or first) + 1))
+    assert set(range(1, 43)) <= cited, set(range(1, 43)) - cited
+
+
+def comments(path):
+    """The text behind `#`, of functions and of lines of their own."""
+    return [line.partition("#")[2] + "\n" for line in path.read_text().splitlines() if "#" in line]

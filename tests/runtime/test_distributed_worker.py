@@ -74,7 +74,7 @@ def test_any_world(ranks, rng, tmp_path):
 
 
 def test_artifacts(tmp_path):
-    # ART-6
+    # ART-6, 03 P-29
     import json
 
     c = compiled_for(programs.WithCallbacks, output_dir=tmp_path)
