@@ -16,6 +16,8 @@
 #include "core/passes/build.h"
 #include "core/passes/core_kinds.h"
 #include "core/passes/drop_unused.h"
+#include "core/passes/effects.h"
+#include "core/passes/flatten.h"
 #include "core/passes/tile_bytes.h"
 #include "core/passes/walk.h"
 
@@ -50,79 +52,11 @@ constexpr int64_t kDefaultSlots = 2;
 
 bool is_tile(const ExprPtr& e) { return e && e->type && e->type->is_tile(); }
 bool is_tensor(const ExprPtr& e) { return e && e->type && e->type->is_tensor(); }
-bool is_split_loop(const Stmt& s) {
-  return s.kind == StmtKind::kScope && s.scope->kind == ir::ScopeKind::kSplitAiv;
-}
 Side other(Side s) { return s == kCube ? kVector : kCube; }
 
 Side side_of(const Type& t) {
   return t.space == MemorySpace::kVec || t.space == MemorySpace::kUnset ? kVector : kCube;
 }
-
-/// Gives every operation on tiles a statement of its own, and the bodies of split_aiv loops their place in
-/// the code around them: what they hold says itself on which core it runs.
-class Flatten {
- public:
-  Flatten(Function& f, ir::Arch arch) : f_(f), arch_(arch) {}
-
-  Block run(const Block& in) {
-    Block out;
-    for (const auto& s : in) statement(*s, out);
-    return out;
-  }
-
- private:
-  void statement(const Stmt& s, Block& out) {
-    if (is_split_loop(s)) {
-      CodeBuilder b(f_, arch_, ir::kPlaceKernel, s.span);
-      b.set(s.scope->loop_var, b.op(OpId::k_get_subblock_idx, {}, ir::kFormTile));
-      for (auto& made : b.code) out.push_back(made);
-      for (const auto& inner : s.body) statement(*inner, out);
-      return;
-    }
-    auto copy = std::make_shared<Stmt>(s);
-    const bool binds = (s.kind == StmtKind::kAssign && s.targets.size() == 1) || s.kind == StmtKind::kEval;
-    copy->value = binds ? whole(s.value, out) : part(s.value, out);
-    for (auto& v : copy->values) v = part(v, out);
-    for (auto& c : copy->carries) c.init = part(c.init, out);
-    copy->body = run(s.body);
-    copy->else_body = run(s.else_body);
-    out.push_back(copy);
-  }
-
-  ExprPtr whole(const ExprPtr& e, Block& out) {
-    if (!e) return nullptr;
-    bool same = true;
-    std::vector<ExprPtr> args;
-    for (const auto& a : e->args) {
-      args.push_back(part(a, out));
-      same = same && args.back() == a;
-    }
-    if (same) return e;
-    auto copy = std::make_shared<Expr>(*e);
-    copy->args = std::move(args);
-    return copy;
-  }
-
-  ExprPtr part(const ExprPtr& e, Block& out) {
-    ExprPtr w = whole(e, out);
-    if (!is_tile(w) || w->kind != ExprKind::kOp) return w;
-    const char* name = is_op(w, OpId::k_aiv_shard)    ? "part"
-                       : is_op(w, OpId::k_aic_gather) ? "joined"
-                                                      : ir::op_row(w->op).name;
-    const VarPtr v = f_.add_var(name, w->type, ir::VarKind::kLocal, w->span);
-    auto s = std::make_shared<Stmt>();
-    s->kind = StmtKind::kAssign;
-    s->span = w->span;
-    s->targets = {v};
-    s->value = w;
-    out.push_back(s);
-    return ir::var_ref(v, w->span);
-  }
-
-  Function& f_;
-  ir::Arch arch_;
-};
 
 /// One core's function while it is written.
 struct Half {
@@ -143,8 +77,8 @@ class Splitter {
 
   /// The pair and the group over it.
   std::array<FunctionPtr, 3> run() {
-    f_.body = Flatten(f_, arch_).run(f_.body);
-    check_memory();
+    f_.body = one_operation_each(f_, arch_);
+    note_scalars();
     for (const Side s : kSides) {
       Function& fn = *half_[s].fn;
       fn.name = f_.name + (s == kCube ? "_aic" : "_aiv");
@@ -162,6 +96,7 @@ class Splitter {
       drop_unused_code(*half_[s].fn);
       if (half_[s].fn->body.empty()) throw NotSplit();
     }
+    check_memory();
     pipes();
     std::array<FunctionPtr, 3> out{half_[kCube].fn, half_[kVector].fn, group()};
     for (auto& f : out) attributes(*f);
@@ -220,70 +155,34 @@ class Splitter {
     return found;
   }
 
-  // ---------------------------------------------------------------- global memory
-  const Var* root(const ExprPtr& e) const {
-    if (!e) return nullptr;
-    if (e->kind == ExprKind::kVar) {
-      const auto it = roots_.find(e->var.get());
-      return it == roots_.end() ? e->var.get() : it->second;
-    }
-    if (e->kind != ExprKind::kOp) return nullptr;
-    const ir::OpRow& row = ir::op_row(e->op);
-    if (row.alias == AliasClass::kView) return root(e->args[0]);
-    if (row.alias == AliasClass::kInPlace && row.inplace_param >= 0)
-      return root(e->args[static_cast<size_t>(row.inplace_param)]);
-    return nullptr;
+  // ---------------------------------------------------------------- what only one core knows
+  void note_scalars() {
+    walk_stmts(f_.body, [&](const StmtPtr& s) {
+      if (s->kind != StmtKind::kAssign || s->targets.size() != 1 || !s->value->type->is_scalar()) return;
+      if (const auto at = side(*s)) own_scalars_[s->targets[0].get()] = *at;
+    });
   }
 
   /// What one core writes in global memory the other may not touch: nothing would order them.
-  void check_memory() {
-    walk_stmts(f_.body, [&](const StmtPtr& s) {
-      if (s->kind == StmtKind::kAssign && s->targets.size() == 1 && is_tensor(s->value)) {
-        if (const Var* r = root(s->value)) roots_[s->targets[0].get()] = r;
-      }
-      for (const auto& c : s->carries) {
-        if (!is_tensor(c.init)) continue;
-        if (const Var* r = root(c.init)) {
-          roots_[c.var.get()] = r;
-          if (c.result) roots_[c.result.get()] = r;
-        }
-      }
-      for (size_t i = 0; s->kind == StmtKind::kYield && i < s->values.size() && i < s->targets.size(); ++i) {
-        if (!is_tensor(s->values[i])) continue;
-        if (const Var* r = root(s->values[i])) roots_[s->targets[i].get()] = r;
-      }
-      if (is_tile(s->value) ||
-          (s->kind == StmtKind::kAssign && s->targets.size() == 1 && s->value->type->is_scalar()))
-        note_scalars(*s);
-    });
-    std::unordered_map<const Var*, std::array<bool, 2>> writes, reads;
-    walk_stmts(f_.body, [&](const StmtPtr& s) {
-      const auto at = side(*s);
-      own_exprs(*s, [&](const ExprPtr& e) {
-        walk_expr(e, [&](const ExprPtr& x) {
-          if (x->kind != ExprKind::kOp) return;
-          const ir::OpRow& row = ir::op_row(x->op);
-          for (size_t i = 0; row.effects[0] && i < x->args.size(); ++i) {
-            const char c = i < std::char_traits<char>::length(row.effects) ? row.effects[i] : '-';
-            if (c == '-' || !is_tensor(x->args[i])) continue;
-            for (const Side one : kSides) {
-              if (at && *at != one) continue;
-              if (const Var* r = root(x->args[i])) ((c == 'r' ? reads : writes)[r])[one] = true;
-            }
-          }
-        });
-      });
-    });
-    for (const auto& [r, by] : writes) {
-      for (const Side s : kSides) {
-        if (by[s] && (by[other(s)] || reads[r][other(s)])) throw NotSplit();
+  void check_memory() const {
+    std::array<std::vector<Access>, 2> by;
+    for (const Side s : kSides) {
+      const Function& fn = *half_[s].fn;
+      const auto found = accesses(fn.body, fn.params);
+      for (const auto& p : fn.params) {
+        const auto it = found.find(p.get());
+        by[s].push_back(it == found.end() ? Access() : it->second);
       }
     }
-  }
-
-  void note_scalars(const Stmt& s) {
-    if (s.kind != StmtKind::kAssign || s.targets.size() != 1 || !s.value->type->is_scalar()) return;
-    if (const auto at = side(s)) own_scalars_[s.targets[0].get()] = *at;
+    for (size_t i = 0; i < f_.params.size(); ++i) {
+      for (const Side s : kSides) {
+        const Access& a = by[other(s)][i];
+        if (by[s][i].write && (a.read || a.write)) throw NotSplit();
+      }
+    }
+    walk_exprs(f_.body, [&](const ExprPtr& e) {
+      if (is_op(e, OpId::k_create_tensor)) throw NotSplit();  // one scratch tensor for both
+    });
   }
 
   // ---------------------------------------------------------------- transfers
@@ -640,45 +539,13 @@ class Splitter {
   std::vector<size_t> own_params(Side s) {
     Function& fn = *half_[s].fn;
     std::unordered_set<const Var*> used;
-    std::unordered_set<const Var*> written;
-    std::unordered_map<const Var*, const Var*> roots;
-    const auto root_of = [&](const ExprPtr& e, const auto& self) -> const Var* {
-      if (!e) return nullptr;
-      if (e->kind == ExprKind::kVar) return roots.count(e->var.get()) ? roots.at(e->var.get()) : e->var.get();
-      if (e->kind != ExprKind::kOp) return nullptr;
-      const ir::OpRow& row = ir::op_row(e->op);
-      if (row.alias == AliasClass::kView) return self(e->args[0], self);
-      if (row.alias == AliasClass::kInPlace && row.inplace_param >= 0)
-        return self(e->args[static_cast<size_t>(row.inplace_param)], self);
-      return nullptr;
-    };
     const auto mention = [&](const ExprPtr& e) {
       walk_expr(e, [&](const ExprPtr& x) {
         if (x->kind == ExprKind::kVar) used.insert(x->var.get());
       });
     };
-    walk_stmts(fn.body, [&](const StmtPtr& st) {
-      if (st->kind == StmtKind::kAssign && st->targets.size() == 1 && is_tensor(st->value)) {
-        if (const Var* r = root_of(st->value, root_of)) roots[st->targets[0].get()] = r;
-      }
-      for (const auto& c : st->carries) {
-        const Var* r = is_tensor(c.init) ? root_of(c.init, root_of) : nullptr;
-        if (!r) continue;
-        roots[c.var.get()] = r;
-        if (c.result) roots[c.result.get()] = r;
-      }
-      own_exprs(*st, mention);
-      own_exprs(*st, [&](const ExprPtr& e) {
-        walk_expr(e, [&](const ExprPtr& x) {
-          if (x->kind != ExprKind::kOp) return;
-          const ir::OpRow& row = ir::op_row(x->op);
-          for (size_t i = 0; row.effects[i] && i < x->args.size(); ++i) {
-            if (row.effects[i] == '-' || row.effects[i] == 'r') continue;
-            if (const Var* r = root_of(x->args[i], root_of)) written.insert(r);
-          }
-        });
-      });
-    });
+    walk_exprs(fn.body, mention);
+    auto access = accesses(fn.body, fn.params);
     for (const auto& v : fn.vars) {
       for (const auto* dims : {&v->type->shape, &v->type->valid}) {
         for (const auto& d : *dims) {
@@ -693,7 +560,7 @@ class Splitter {
       if (!used.count(fn.params[i].get())) continue;
       kept.push_back(i);
       params.push_back(fn.params[i]);
-      const bool out = written.count(fn.params[i].get()) > 0;
+      const bool out = access[fn.params[i].get()].write;
       directions.push_back(out ? f_.directions[i] : ir::ParamDirection::kIn);
     }
     fn.params = std::move(params);
@@ -751,7 +618,6 @@ class Splitter {
   SplitMode mode_ = SplitMode::kNone;
   std::array<Half, 2> half_;
   std::array<int64_t, 2> held_{0, 0};
-  std::unordered_map<const Var*, const Var*> roots_;
   std::unordered_map<const Var*, Side> own_scalars_;
 };
 
