@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/passes/lane_rules.h"
 
+#include <algorithm>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "core/passes/core_kinds.h"
 #include "core/passes/tile_bytes.h"
@@ -239,8 +241,82 @@ class LaneRules {
   std::unordered_map<const Var*, Origin> origins_;
 };
 
+/// 01 L-127, L-129: a value that crosses to the vector lanes is cut where its valid part can be shared,
+/// unless it meets a value that is cut by itself, in the middle of the box.
+class DividedKernel {
+ public:
+  DividedKernel(const ir::Function& f, SplitMode mode) : f_(f), rows_(mode == SplitMode::kUpDown) {
+    walk_stmts(f.body, [&](const ir::StmtPtr& s) {
+      own_exprs(*s, [&](const ExprPtr& e) { walk_expr(e, [&](const ExprPtr& x) { visit(x); }); });
+      if (s->kind == StmtKind::kAssign && s->targets.size() == 1 && crossed(s->value))
+        crossed_.insert(s->targets[0].get());
+      for (const auto& c : s->carries) {
+        if (crossed(c.init)) crossed_.insert(c.var.get());
+      }
+    });
+  }
+
+ private:
+  size_t axis(const ir::Type& t) const { return t.shape.size() - (rows_ ? 2 : 1); }
+
+  /// Comes from the cube core.
+  bool crossed(const ExprPtr& e) const {
+    if (!e || !on_chip(e)) return false;
+    if (e->kind == ExprKind::kVar) return crossed_.count(e->var.get()) > 0;
+    if (e->kind != ExprKind::kOp) return false;
+    if (is_product(e->op)) return true;
+    const CostClass cost = ir::op_row(e->op).cost;
+    const bool keeps = ir::op_row(e->op).alias == AliasClass::kView || cost == CostClass::kElementwise ||
+                       cost == CostClass::kExpand || e->op == OpId::k_move;
+    if (!keeps || e->op == OpId::k_fillpad) return false;
+    for (const auto& a : e->args) {
+      if (crossed(a)) return true;
+    }
+    return false;
+  }
+
+  void visit(const ExprPtr& e) const {
+    if (e->kind != ExprKind::kOp || !is_vector_compute(*e)) return;
+    const ExprPtr* narrow = nullptr;
+    const ExprPtr* alone = nullptr;
+    for (const auto& a : e->args) {
+      if (!a || !a->type || !a->type->is_array_like() || a->type->rank() < 2) continue;
+      const ir::Dim& n = a->type->shape[axis(*a->type)];
+      if (!n.is_const() || n.value < 2) continue;
+      if (!crossed(a)) {
+        alone = &a;
+      } else if (!a->type->valid.empty() && a->type->valid[axis(*a->type)].is_const()) {
+        narrow = &a;
+      }
+    }
+    if (!narrow || !alone) return;
+    const ir::Type& t = *(*narrow)->type;
+    const int64_t n = t.shape[axis(t)].value, v = t.valid[axis(t)].value, half = (n + 1) / 2;
+    const int64_t first = std::min(v, half), second = v - first;
+    if (second == 0 || first - second <= 1) return;
+    const std::string extent = std::to_string(v) + " of " + std::to_string(n);
+    fail(ErrorClass::kValueError,
+         "cutting '" + value_text(*narrow) + "' (" + extent +
+             " valid) where the independently split value '" + value_text(*alone) +
+             "' is cut leaves the two AIV lanes " + std::to_string(first) + " and " + std::to_string(second) +
+             " cells (kernel '" + f_.name + "'); set the extent with pl.tile.set_validshape to " +
+             std::to_string(n) + " / " + std::to_string(n - 1),
+         e->span.known() ? e->span : f_.span,
+         "pl.tile.set_validshape(x, rows, cols) with one of the extents named, or drop pl.split");
+  }
+
+  const ir::Function& f_;
+  bool rows_;
+  std::unordered_set<const Var*> crossed_;
+};
+
 }  // namespace
 
-void check_lane_rules(const ir::Function& f) { LaneRules rules(f); }
+void check_lane_rules(const ir::Function& f) {
+  LaneRules rules(f);
+  const ir::FunctionAttr* split = f.attr("split");
+  if (f.type != ir::FunctionType::kInCore || !split || split->int_value == 0) return;
+  DividedKernel divided(f, static_cast<SplitMode>(split->int_value));
+}
 
 }  // namespace pypto::passes

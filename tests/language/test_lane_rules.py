@@ -117,3 +117,41 @@ def test_refused(tmp_path, name, product):  # L-124, L-125, L-127
 def test_accepted(tmp_path, name, product):  # L-125, L-127
     k, _path = kernel(tmp_path, product, ACCEPTED[name])
     assert k.compile() is not None
+
+
+@pytest.mark.parametrize("valid,refused", [(13, True), (16, False), (15, False), (8, False), (5, False)])
+def test_divided_kernel(tmp_path, valid, refused):  # L-127, L-129; 04 TXT-6
+    """A product of which `valid` of 16 rows count, added to 16 loaded rows: the cut lies at row 8."""
+    path = tmp_path / "divided.py"
+    path.write_text(
+        textwrap.dedent(f"""\
+        import pypto.language as pl
+
+
+        @pl.jit
+        def k(
+            a: pl.Tensor[[16, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32], r: pl.Tensor[[16, 32], pl.FP32],
+            o: pl.Out[pl.Tensor[[16, 32], pl.FP32]],
+        ):
+            with pl.at(level=pl.Level.CORE_GROUP, optimizations=[pl.split(pl.SplitMode.UP_DOWN)]):
+                c = pl.matmul(pl.load(a, [0, 0], [16, 64]), pl.load(b, [0, 0], [64, 32]))
+                v = pl.set_validshape(c, {valid}, 32)
+                o = pl.store(pl.add(v, pl.load(r, [0, 0], [16, 32])), [0, 0], o)
+            return o
+        """)
+    )
+    spec = importlib.util.spec_from_file_location("divided", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if not refused:
+        assert module.k.compile() is not None
+        return
+    with pytest.raises(ValueError) as caught:
+        module.k.lower()
+    for fragment in (
+        "leaves the two AIV lanes 8 and 5 cells",
+        "independently split value",
+        "pl.tile.set_validshape",
+        "16 / 15",
+    ):
+        assert fragment in str(caught.value)
