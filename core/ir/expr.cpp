@@ -127,9 +127,13 @@ ExprPtr rebuild(const Linear& linear, const TypePtr& type, const Span& span) {
     for (const auto& [c, atom] : linear.terms) {
       if ((c > 0) != positive) continue;
       const int64_t magnitude = positive || c == INT64_MIN ? c : -c;
-      ExprPtr term = magnitude == 1 ? atom
-                                    : scalar_op(OpId::k_scalar_mul,
-                                                {atom, int_const(magnitude, type->dtype, span)}, type, span);
+      ExprPtr term = atom;
+      if (magnitude != 1) {
+        // At equal width the left operand decides the dtype (01 L-18).
+        std::vector<ExprPtr> factors = {atom, int_const(magnitude, type->dtype, span)};
+        if (dtype_of(atom) != type->dtype) std::swap(factors[0], factors[1]);
+        term = scalar_op(OpId::k_scalar_mul, std::move(factors), type, span);
+      }
       if (!sum) {
         sum = positive ? term : scalar_op(OpId::k_scalar_neg, {term}, type, span);
       } else {
@@ -145,6 +149,15 @@ ExprPtr rebuild(const Linear& linear, const TypePtr& type, const Span& span) {
     return scalar_op(OpId::k_scalar_sub, {sum, int_const(-linear.constant, type->dtype, span)}, type, span);
   }
   return sum;
+}
+
+/// The dtype that the operands of a rebuilt sum give it when its text is read (01 L-18).
+DType dtype_as_read(const ExprPtr& e) {
+  if (!is_op(e, OpId::k_scalar_add) && !is_op(e, OpId::k_scalar_sub) && !is_op(e, OpId::k_scalar_mul)) {
+    return dtype_of(e);
+  }
+  const DType a = dtype_as_read(e->args[0]), b = dtype_as_read(e->args[1]);
+  return dtype_bits(b) > dtype_bits(a) ? b : a;
 }
 
 int size_of(const ExprPtr& e) {
@@ -277,8 +290,8 @@ ExprPtr simplify(const ExprPtr& e) {
     case OpId::k_scalar_mul:
     case OpId::k_scalar_neg: {
       const ExprPtr simple = rebuild(linear_of(e), e->type, e->span);
-      // The user's own text is kept unless something really fell away.
-      return size_of(simple) < size_of(e) ? simple : e;
+      // The user's own text is kept unless something really fell away, and no other type came of it.
+      return size_of(simple) < size_of(e) && dtype_as_read(simple) == dtype_of(e) ? simple : e;
     }
     default:
       return e;

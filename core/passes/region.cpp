@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "core/ir/clone.h"
@@ -505,9 +506,35 @@ class Outliner {
     return out;
   }
 
+  /// Copies the statements. An on-chip value that takes the name of an input in a straight line is a variable
+  /// of its own: the input lives in global memory.
+  Block cloned_body() {
+    std::unordered_set<const Var*> shared;
+    for (const auto& v : captured_) {
+      if (v->type->is_tensor() && v->type->place == ir::TensorPlace::kOnChip) shared.insert(v.get());
+    }
+    Block out;
+    for (const auto& s : region_.body) {
+      walk_stmts(s->body,
+                 [&](const StmtPtr& x) { own_defs(*x, [&](const VarPtr& v) { shared.erase(v.get()); }); });
+      walk_stmts(s->else_body,
+                 [&](const StmtPtr& x) { own_defs(*x, [&](const VarPtr& v) { shared.erase(v.get()); }); });
+      StmtPtr copy = cloner_->stmt(*s);
+      for (size_t i = 0; s->kind == StmtKind::kAssign && i < s->targets.size(); ++i) {
+        const VarPtr& v = s->targets[i];
+        const bool moved = s->value->kind == ExprKind::kVar && s->value->var == v;
+        if (!v || moved || shared.erase(v.get()) == 0) continue;
+        copy->targets[i] = fn_->add_var(v->name, cloner_->type(v->type), VarKind::kLocal, v->span);
+        cloner_->vars[v.get()] = copy->targets[i];
+      }
+      out.push_back(std::move(copy));
+    }
+    return out;
+  }
+
   void copy_body() {
     fn_->body = prologue_;
-    for (auto& s : without_self_moves(cloner_->block(region_.body))) fn_->body.push_back(std::move(s));
+    for (auto& s : without_self_moves(cloned_body())) fn_->body.push_back(std::move(s));
     for (const auto& o : outputs_) {
       if (o.create) continue;
       const VarPtr value = cloner_->var(o.var);
