@@ -323,7 +323,10 @@ std::string Printer::op_call(const Expr& e) {
     return true;
   };
   const FormName* chosen = nullptr;
-  const bool tile_first = lowered && (has_tile(e) || is_block_query(e.op));
+  // pl.tile.assemble writes into a tile only.
+  const bool into_tensor =
+      e.op == OpId::k_assemble && !e.args.empty() && e.args[0] && e.args[0]->type->is_tensor();
+  const bool tile_first = lowered && !into_tensor && (has_tile(e) || is_block_query(e.op));
   if (tile_first && fits(kFormTile)) chosen = &kForms[4];
   for (const auto& f : kForms) {
     if (!chosen && fits(f.form)) chosen = &f;

@@ -164,7 +164,7 @@ class Shadow:
             return "callbacks"
         if any(isinstance(a, (_core.DeviceArg, _core.StackedArg)) for a in args):
             return "resident tensors"
-        views = [np.asarray(a) for a in args if _is_array(a)]
+        views = [np.asarray(a.detach() if hasattr(a, "detach") else a) for a in args if _is_array(a)]
         if any(np.may_share_memory(a, b) for i, a in enumerate(views) for b in views[:i]):
             return "arguments overlap"
         return None
@@ -199,7 +199,9 @@ def _is_array(value: Any) -> bool:
 def _copy(value: Any) -> Any:
     if not _is_array(value):
         return value
-    return value.clone() if hasattr(value, "clone") else value.copy()
+    if not hasattr(value, "copy") and not hasattr(value, "clone"):
+        return value  # a ctypes scalar
+    return value.detach().clone() if hasattr(value, "detach") else value.copy()
 
 
 def _bytes(value: Any) -> bytes:
