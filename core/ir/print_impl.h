@@ -102,7 +102,7 @@ class Printer {
   Names names_;
   std::string out_;
   std::string self_ = "self.";
-  int lanes_ = 0;  ///< depth of pl.split_aiv bodies
+  int lanes_ = 0;           ///< depth of pl.split_aiv bodies
   bool pop_typed_ = false;  ///< the annotation of the target says what a pop yields (02 O-2105)
 };
 

@@ -61,8 +61,8 @@ struct LowerResult {
 /// The pipeline (04 CMP-18): names in order are `pass_names()`. Throws Failure; kernel-level refusals are
 /// collected and thrown as kPartialCodegenError after everything else was checked (04 CMP-11).
 LowerResult lower(const ir::Module& module, const PassOptions& options);
-/// The form that a device runs, for text (01 L-67, L-144): a copy of a lowered module whose kernels work on tiles and
-/// whose mixed kernels are pairs. The simulator runs the undivided form; both compute the same.
+/// The form that a device runs, for text (01 L-67, L-144): a copy of a lowered module whose kernels work on
+/// tiles and whose mixed kernels are pairs. The simulator runs the undivided form; both compute the same.
 ir::ModulePtr device_form(const ir::Module& lowered, const PassOptions& options);
 std::vector<std::string> pass_names();
 /// One named pass of the public factories (04 PKG-8) applied to a copy.

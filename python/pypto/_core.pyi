@@ -258,6 +258,9 @@ def compile(
     """Lowers and emits. ``after`` is called after each pass with its name and a copy of the program. Issues Python
     warnings for new findings; raises the exception classes of ``pypto._errors``. Releases the GIL while it works."""
 
+def device_form(program: Program) -> Program:
+    """The lowered program as a device runs it: kernels of tiles, mixed ones as pairs (01 L-67)."""
+
 def load(data: bytes) -> Compiled:
     """Inverse of :meth:`Compiled.save`. ValueError for damaged bytes."""
 
