@@ -14,33 +14,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import operations
 import pypto.language as pl
 import pypto.language.distributed as pld
+from measure import OFF, RNG, best_us, report
 from pypto.ir.distributed_compiled_program import DistributedConfig
 from pypto.runtime import RunConfig, SimOptions
 
 ROOT = Path(__file__).resolve().parent.parent
-OFF = RunConfig(platform="a2a3sim", sim=SimOptions(checks="off"))
-RNG = np.random.default_rng(12)
-
-
-def best_us(run: Callable[[], object], calls: int, repeats: int = 7) -> float:
-    """The least mean time of one call, in microseconds."""
-    best = float("inf")
-    for _ in range(repeats):
-        start = time.perf_counter()
-        for _ in range(calls):
-            run()
-        best = min(best, (time.perf_counter() - start) / calls)
-    return best * 1e6
-
-
-def report(name: str, ours_us: float, peer: str, peer_us: float, aim: str) -> None:
-    print(f"{name:<44} {ours_us:12.1f} us   {peer} {peer_us:12.1f} us   ratio {peer_us / ours_us:6.2f}   aim {aim}")
 
 
 # ---------------------------------------------------------------- processes
@@ -346,7 +330,7 @@ def prepared() -> None:
 BENCHES = {
     "cold": cold,
     "compile": compiling,
-    **{f.__name__: f for f in (warm, chain, matmul, prepared, ranks)},
+    **{f.__name__: f for f in (warm, chain, matmul, *operations.BENCHES, prepared, ranks)},
 }
 
 

@@ -7,6 +7,7 @@
 
 #include "core/machine/host.h"
 #include "core/machine/simulation.h"
+#include "core/vm/kernels/parallel.h"
 
 namespace pypto::machine {
 namespace {
@@ -287,6 +288,7 @@ void run(const vm::Program& program, int entry, std::vector<HostArg>& args, cons
   if (entry < 0) entry = program.entry;
   PYPTO_CHECK(entry >= 0 && entry < static_cast<int>(program.functions.size()), "no entry to run");
   try {
+    vm::set_operation_threads(options.threads);
     Simulation simulation(program, options, callback, retained, out);
     simulation.run(entry, args);
     stop();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/vm/kernels/parallel.h"
 #include "core/vm/ops/elementwise.h"
 
 namespace pypto::vm {
@@ -11,6 +12,9 @@ namespace {
 
 /// Elements of a strip: 8 KiB of FP32: four to five values fit the first-level cache.
 constexpr int64_t kStripElements = 2048;
+
+/// Elements times steps that a thread of its own is worth.
+constexpr int64_t kThreadWork = int64_t{3} << 20;
 
 std::vector<uint8_t>& arena() {
   thread_local std::vector<uint8_t> bytes;
@@ -282,10 +286,35 @@ void StripRun::run() {
     assign_buffers();
     grouped_ = true;
   }
-  place_slots();
-  for (int64_t row = 0; row < plan_.rows; row += strip_rows_) {
-    const int64_t rows = std::min(strip_rows_, plan_.rows - row);
-    for (int64_t column = 0; column < plan_.columns; column += strip_columns_) {
+  const int64_t row_strips = (plan_.rows + strip_rows_ - 1) / strip_rows_;
+  const int64_t column_strips = (plan_.columns + strip_columns_ - 1) / strip_columns_;
+  // Threads share out whole rows of strips, as the strips of a row may make the same column vectors.
+  const bool by_row = row_strips > 1;
+  const int64_t work = plan_.rows * plan_.columns * static_cast<int64_t>(steps_.size() + 1);
+  const auto parts = static_cast<int>(std::min<int64_t>(
+      {operation_threads(), work / kThreadWork, by_row ? row_strips : column_strips}));
+  if (parts <= 1) {
+    place_slots();
+    return run_strips(0, row_strips, 0, column_strips);
+  }
+  run_parts(parts, [&](int p) {
+    StripRun part(*this);
+    part.place_slots();
+    const auto share = [&](int64_t n, int k) { return n * k / parts; };
+    if (by_row) {
+      part.run_strips(share(row_strips, p), share(row_strips, p + 1), 0, column_strips);
+    } else {
+      part.run_strips(0, 1, share(column_strips, p), share(column_strips, p + 1));
+    }
+  });
+}
+
+/// Strips [first_row, end_row) x [first_column, end_column).
+void StripRun::run_strips(int64_t first_row, int64_t end_row, int64_t first_column, int64_t end_column) {
+  for (int64_t r = first_row; r < end_row; ++r) {
+    const int64_t row = r * strip_rows_, rows = std::min(strip_rows_, plan_.rows - row);
+    for (int64_t c = first_column; c < end_column; ++c) {
+      const int64_t column = c * strip_columns_;
       strip(row, rows, column, std::min(strip_columns_, plan_.columns - column));
     }
   }

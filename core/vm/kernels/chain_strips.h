@@ -92,6 +92,7 @@ class StripRun {
   void assign_buffers();
   void place_slots();
 
+  void run_strips(int64_t first_row, int64_t end_row, int64_t first_column, int64_t end_column);
   void strip(int64_t row, int64_t rows, int64_t column, int64_t columns);
   void copy_out(const Slot& out, int64_t row, int64_t rows, int64_t column, int64_t columns) const;
   void stream_row(uint8_t* to, const uint8_t* from, int64_t bytes) const;

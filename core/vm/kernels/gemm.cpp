@@ -182,6 +182,8 @@ HWY_AFTER_NAMESPACE();
 #include <cstdlib>
 #include <new>
 
+#include "core/vm/kernels/parallel.h"
+
 namespace pypto::vm {
 
 HWY_EXPORT(run_gemm);
@@ -229,6 +231,37 @@ void copy_result(const Gemm& g, T* dense, bool in) {
   }
 }
 
+/// Multiply-adds that a thread of its own is worth.
+constexpr double kThreadWork = double{1 << 26};
+
+/// The product in bands of rows or columns, one to a thread.
+void run_bands(const Gemm& g) {
+  const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+  const bool by_row = g.m >= g.n;
+  constexpr int64_t kGrain = 32;
+  const int64_t grains = ((by_row ? g.m : g.n) + kGrain - 1) / kGrain;
+  const auto parts = static_cast<int>(std::min<double>(
+      {static_cast<double>(operation_threads()), work / kThreadWork, static_cast<double>(grains)}));
+  if (parts <= 1) return HWY_DYNAMIC_DISPATCH(run_gemm)(g);
+  run_parts(parts, [&](int p) {
+    const int64_t first = grains * p / parts * kGrain, last = grains * (p + 1) / parts * kGrain;
+    Gemm band = g;
+    const auto advance = [](GemmMatrix& x, int64_t elements) {
+      x.data = static_cast<const uint8_t*>(x.data) + elements * dtype_bytes(x.dtype);
+    };
+    if (by_row) {
+      band.m = std::min(last, g.m) - first;
+      advance(band.a, first * g.a.row);
+      band.c = static_cast<int32_t*>(g.c) + first * g.c_row;
+    } else {
+      band.n = std::min(last, g.n) - first;
+      advance(band.b, first * g.b.col);
+      band.c = static_cast<int32_t*>(g.c) + first * g.c_col;
+    }
+    HWY_DYNAMIC_DISPATCH(run_gemm)(band);
+  });
+}
+
 }  // namespace
 
 void* gemm_workspace(int slot, int64_t bytes) {
@@ -258,16 +291,13 @@ void gemm(const Gemm& product) {
     g.b = {a.data, a.dtype, a.col, a.row};
     std::swap(g.c_row, g.c_col);
   }
-  if (g.c_col == 1 || g.n == 1) {
-    HWY_DYNAMIC_DISPATCH(run_gemm)(g);
-    return;
-  }
+  if (g.c_col == 1 || g.n == 1) return run_bands(g);
   Gemm dense = g;
   dense.c = gemm_workspace(2, g.m * g.n * 4);
   dense.c_row = g.n;
   dense.c_col = 1;
   if (g.start == GemmStart::kOld) copy_result(g, static_cast<int32_t*>(dense.c), true);
-  HWY_DYNAMIC_DISPATCH(run_gemm)(dense);
+  run_bands(dense);
   copy_result(g, static_cast<int32_t*>(dense.c), false);
 }
 
