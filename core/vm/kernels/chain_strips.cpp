@@ -291,8 +291,8 @@ void StripRun::run() {
   // Threads share out whole rows of strips, as the strips of a row may make the same column vectors.
   const bool by_row = row_strips > 1;
   const int64_t work = plan_.rows * plan_.columns * static_cast<int64_t>(steps_.size() + 1);
-  const auto parts = static_cast<int>(std::min<int64_t>(
-      {operation_threads(), work / kThreadWork, by_row ? row_strips : column_strips}));
+  const auto parts = static_cast<int>(
+      std::min<int64_t>({operation_threads(), work / kThreadWork, by_row ? row_strips : column_strips}));
   if (parts <= 1) {
     place_slots();
     return run_strips(0, row_strips, 0, column_strips);
@@ -390,15 +390,21 @@ void StripRun::execute_fused(Unit& unit, int64_t rows, int64_t columns) {
   FuseArray first{slots_[unit.start].data, unit.first_type,
                   part == ChainPart::kOne || part == ChainPart::kColumn};
   FuseArray out{slots_[steps_[unit.last].out].data, unit.out_type, false};
-  if (!unit.by_row) return run_fused(first, unit.steps, out, static_cast<size_t>(rows * columns));
+  if (!unit.by_row && !unit.reduces)
+    return run_fused(first, unit.steps, out, static_cast<size_t>(rows * columns));
   const auto advance = [&](ChainPart p, FuseType type) {
     const int64_t width = type == FuseType::kFp32 ? 4 : 2;
     return p == ChainPart::kColumn ? width : p == ChainPart::kOne ? 0 : columns * width;
   };
   for (int64_t r = 0; r < rows; ++r) {
-    run_fused(first, unit.steps, out, static_cast<size_t>(columns));
+    if (unit.reduces) {
+      run_fused_reduce(first, unit.steps, unit.reduce, reinterpret_cast<float*>(out.data),
+                       static_cast<size_t>(columns));
+    } else {
+      run_fused(first, unit.steps, out, static_cast<size_t>(columns));
+    }
     first.data += advance(part, first.type);
-    out.data += advance(ChainPart::kFull, out.type);
+    out.data += advance(unit.reduces ? ChainPart::kColumn : ChainPart::kFull, out.type);
     for (size_t i = 0; i < unit.steps.size(); ++i) {
       if (unit.slots[i] == kNoSlot) continue;
       unit.steps[i].data += advance(slots_[unit.slots[i]].part, unit.steps[i].type);

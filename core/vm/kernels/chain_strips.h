@@ -73,6 +73,8 @@ class StripRun {
   struct Unit {
     size_t first = 0, last = 0;  ///< steps [first, last]
     bool fused = false, by_row = false;
+    bool reduces = false;  ///< ends in a reduction of FP32 rows, `reduce`
+    ReduceOp reduce = ReduceOp::kSum;
     size_t start = 0;  ///< slot that the registers are loaded from
     FuseType first_type = FuseType::kFp32, out_type = FuseType::kFp32;
     std::vector<FuseStep> steps;

@@ -109,6 +109,25 @@ void StripRun::group() {
         ++unit.last;
         append(unit, next, is_lhs, is_rhs);
       }
+      // The rows of the value are reduced as they come.
+      if (unit.last + 1 < steps_.size()) {
+        const Step& next = steps_[unit.last + 1];
+        const size_t made = steps_[unit.last].out;
+        if (next.op.kind == ChainKind::kReduce && next.lhs == made && next.dtype == DType::kFp32 &&
+            next.lhs_dtype == DType::kFp32) {
+          unit.reduces = true;
+          unit.reduce = next.op.reduce;
+          Slot& value = slots_[made];
+          value.stored = value.base != nullptr || last_use_[made] > unit.last + 1;
+          if (value.stored) {
+            FuseStep store;
+            store.op = FuseOp::kStore;
+            unit.steps.push_back(store);
+            unit.slots.push_back(made);
+          }
+          ++unit.last;
+        }
+      }
       // Quotients by one number are quicker there, too.
       const Step& s = steps_[i];
       const bool one = s.rhs_part == ChainPart::kOne || s.rhs_part == ChainPart::kColumn;

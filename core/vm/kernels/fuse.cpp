@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "core/vm/kernels/fuse.h"
 #include "core/vm/kernels/lanes-inl.h"
@@ -153,10 +154,28 @@ HWY_INLINE V quotient(D d, V a, V b, V inverse) {
     }                                       \
   } while (0)
 
-/// One block of kVectors vectors through all steps. kPartial: one vector of which `rest` elements exist.
-template <int kVectors, bool kPartial>
+// Partial results of a reduction, and vectors that hold them: element i belongs to partial i mod 16.
+constexpr size_t kPartials = 16;
+constexpr size_t kGroup = kPartials / hn::MaxLanes(D());
+
+struct Partials {
+  ReduceOp op = ReduceOp::kSum;
+  V p[kGroup];
+};
+
+float neutral(ReduceOp op) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  return op == ReduceOp::kSum    ? 0.0f
+         : op == ReduceOp::kProd ? 1.0f
+         : op == ReduceOp::kMax  ? -kInfinity
+                                 : kInfinity;
+}
+
+/// One block of kVectors vectors through all steps, written to `out` or taken in by `partials`. kPartial: one
+/// vector of which `rest` elements exist.
+template <int kVectors, bool kPartial, bool kReduce>
 HWY_INLINE void block(D d, const FuseArray& first, const FuseStep* steps, size_t count, const FuseArray& out,
-                      size_t base, size_t rest_in) {
+                      Partials& partials, size_t base, size_t rest_in) {
   const size_t lanes = hn::Lanes(d);
   const size_t rest = kPartial ? rest_in : 0;
   V a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0, a4 = a0, a5 = a0, a6 = a0, a7 = a0;
@@ -264,19 +283,76 @@ HWY_INLINE void block(D d, const FuseArray& first, const FuseStep* steps, size_t
     if (steps[s].result == FuseType::kFp16) PYPTO_EACH(a = Lanes<Fp16>::round(d, a));
     if (steps[s].result == FuseType::kBf16) PYPTO_EACH(a = Lanes<Bf16>::round(d, a));
   }
-  PYPTO_TYPED(out.type, out.data, PYPTO_EACH(put(d, a, p, at, rest)));
+  if constexpr (kReduce) {
+    if (kPartial) a0 = hn::IfThenElse(hn::FirstN(d, rest), a0, hn::Set(d, neutral(partials.op)));
+#define PYPTO_TAKE(operation) PYPTO_EACH(V& p = partials.p[at / lanes % kGroup]; p = operation(p, a))
+    switch (partials.op) {
+      case ReduceOp::kSum:
+        PYPTO_TAKE(hn::Add);
+        break;
+      case ReduceOp::kProd:
+        PYPTO_TAKE(hn::Mul);
+        break;
+      case ReduceOp::kMax:
+        PYPTO_TAKE(hn::Max);
+        break;
+      case ReduceOp::kMin:
+        PYPTO_TAKE(hn::Min);
+        break;
+    }
+#undef PYPTO_TAKE
+  } else {
+    PYPTO_TYPED(out.type, out.data, PYPTO_EACH(put(d, a, p, at, rest)));
+  }
 }
 #undef PYPTO_EACH
 #undef PYPTO_TYPED
 
-void fused(const FuseArray& first, const FuseStep* steps, size_t count, const FuseArray& out, size_t n) {
+template <bool kReduce>
+HWY_INLINE void blocks(const FuseArray& first, const FuseStep* steps, size_t count, const FuseArray& out,
+                       Partials& partials, size_t n) {
   const D d;
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
-  for (; i + 8 * lanes <= n; i += 8 * lanes) block<8, false>(d, first, steps, count, out, i, 0);
-  for (; i + 4 * lanes <= n; i += 4 * lanes) block<4, false>(d, first, steps, count, out, i, 0);
-  for (; i + lanes <= n; i += lanes) block<1, false>(d, first, steps, count, out, i, 0);
-  if (i < n) block<1, true>(d, first, steps, count, out, i, n - i);
+  for (; i + 8 * lanes <= n; i += 8 * lanes)
+    block<8, false, kReduce>(d, first, steps, count, out, partials, i, 0);
+  for (; i + 4 * lanes <= n; i += 4 * lanes)
+    block<4, false, kReduce>(d, first, steps, count, out, partials, i, 0);
+  for (; i + lanes <= n; i += lanes) block<1, false, kReduce>(d, first, steps, count, out, partials, i, 0);
+  if (i < n) block<1, true, kReduce>(d, first, steps, count, out, partials, i, n - i);
+}
+
+void fused(const FuseArray& first, const FuseStep* steps, size_t count, const FuseArray& out, size_t n) {
+  Partials none;
+  blocks<false>(first, steps, count, out, none, n);
+}
+
+void fused_reduce(const FuseArray& first, const FuseStep* steps, size_t count, ReduceOp op, float* out,
+                  size_t n) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  Partials partials;
+  partials.op = op;
+  const V start = hn::Set(d, neutral(op));
+  for (V& p : partials.p) p = start;
+  blocks<true>(first, steps, count, FuseArray(), partials, n);
+  const auto combine = [op](float a, float b) {
+    return op == ReduceOp::kSum    ? a + b
+           : op == ReduceOp::kProd ? a * b
+           : op == ReduceOp::kMax  ? (a > b ? a : b)
+                                   : (a < b ? a : b);
+  };
+  alignas(64) float partial[kPartials];
+  for (size_t g = 0; g < kGroup; ++g) hn::Store(partials.p[g], d, partial + g * lanes);
+  // The last row of partials is complete: what is missing counts as neutral.
+  if (n % kPartials != 0) {
+    for (size_t j = (n % kPartials + lanes - 1) / lanes * lanes; j < kPartials; ++j)
+      partial[j] = combine(partial[j], neutral(op));
+  }
+  for (size_t half = kPartials / 2; half != 0; half /= 2) {
+    for (size_t j = 0; j < half; ++j) partial[j] = combine(partial[j], partial[j + half]);
+  }
+  *out = partial[0];
 }
 
 }  // namespace
@@ -287,9 +363,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace pypto::vm {
 HWY_EXPORT(fused);
+HWY_EXPORT(fused_reduce);
 
 void run_fused(const FuseArray& first, std::span<const FuseStep> steps, const FuseArray& out, size_t n) {
   HWY_DYNAMIC_DISPATCH(fused)(first, steps.data(), steps.size(), out, n);
+}
+
+void run_fused_reduce(const FuseArray& first, std::span<const FuseStep> steps, ReduceOp op, float* out,
+                      size_t n) {
+  HWY_DYNAMIC_DISPATCH(fused_reduce)(first, steps.data(), steps.size(), op, out, n);
 }
 
 }  // namespace pypto::vm

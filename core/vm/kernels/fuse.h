@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "core/vm/kernels/kernels.h"
+
 /// Float steps that hand a value on in registers: a chain's neighbours are run without storing what passes
 /// between them. Each step rounds on its own, with the same instructions as the row kernels, so the bits are
 /// the same; 16-bit operands are widened when they are read.
@@ -59,5 +61,9 @@ struct FuseArray {
 /// out[i] = steps applied to first[i] (or to *first), for i < n. A value that a step stores may be an operand
 /// of a later step; `out` may be an operand of the same type (each block is read before it is written).
 void run_fused(const FuseArray& first, std::span<const FuseStep> steps, const FuseArray& out, size_t n);
+
+/// *out = the reduction of what run_fused would write, in the order of O-307. n > 0.
+void run_fused_reduce(const FuseArray& first, std::span<const FuseStep> steps, ReduceOp op, float* out,
+                      size_t n);
 
 }  // namespace pypto::vm

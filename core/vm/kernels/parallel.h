@@ -11,9 +11,9 @@ namespace pypto::vm {
 void set_operation_threads(int threads);
 int operation_threads();
 
-/// part(0) ... part(parts - 1), at the same time; the calling thread takes the first. Returns when all are done
-/// and throws what one of them threw. Threads are started for the call, so that a process may fork at any
-/// other time; worth it from about a millisecond of work on.
+/// part(0) ... part(parts - 1), at the same time; the calling thread takes the first. Returns when all are
+/// done and throws what one of them threw. Threads are started for the call, so that a process may fork at
+/// any other time; worth it from about a millisecond of work on.
 void run_parts(int parts, const std::function<void(int)>& part);
 
 }  // namespace pypto::vm

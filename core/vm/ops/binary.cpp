@@ -3,6 +3,7 @@
 // Executors of chapter 02 sections 9 (binary arithmetic), 12 (bitwise, shifts) and 14 (partial and
 // three-input forms).
 #include <algorithm>
+#include <utility>
 
 #include "core/vm/ops/elementwise.h"
 #include "core/vm/ops/register.h"
@@ -35,8 +36,40 @@ const View& first_array(const Input& lhs, const Input& rhs) {
   return lhs.is_scalar() ? rhs.view() : lhs.view();
 }
 
+/// Operations without unspecified cases that must be looked for (O-306, O-1203).
+constexpr bool never_warns(BinaryOp op) {
+  return op != BinaryOp::kDiv && op != BinaryOp::kFmod && op != BinaryOp::kRem && op != BinaryOp::kShl &&
+         op != BinaryOp::kShr;
+}
+
+/// A plain tile with another one of its shape or with a scalar. False when it is not that.
+template <BinaryOp kOp>
+bool binary_of_plain(OpCall& call) {
+  const DType dtype = call.result_dtype();
+  if (call.is_scalar(0) || !(is_float(dtype) || never_warns(kOp))) return false;
+  const View& lhs = call.view(0);
+  if (!plain_tile(lhs, dtype)) return false;
+  alignas(8) uint8_t element[8];
+  const void* rhs = element;
+  const bool scalar = call.is_scalar(1);
+  if (!scalar) {
+    const View& v = call.view(1);
+    if (!plain_tile(v, dtype) || v.rank != lhs.rank || !std::equal(v.shape, v.shape + v.rank, lhs.shape))
+      return false;
+    rhs = v.data();
+  }
+  const BinaryKernel kernel = binary_kernel(kOp, dtype, scalar ? Spread::kRhs : Spread::kNone);
+  if (kernel == nullptr) return false;
+  if (scalar) scalar_element(call, 1, dtype, element);
+  View out = plain_result(call, dtype, lhs);
+  kernel(lhs.data(), rhs, out.data(), static_cast<size_t>(lhs.elements()));
+  call.set_result(std::move(out));
+  return true;
+}
+
 template <BinaryOp kOp>
 ExecStatus exec_binary(OpCall& call) {
+  if (binary_of_plain<kOp>(call)) return ExecStatus::kDone;
   const DType compute = compute_for(call, {0, 1});
   const Input lhs(call, 0, compute);
   const Input rhs(call, 1, compute);

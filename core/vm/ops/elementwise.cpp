@@ -193,6 +193,17 @@ View elementwise_result(OpCall& call, DType dtype, const Extents& shape, const V
   return alloc_result(call, dtype, shape, broadcast_valid(first, shape));
 }
 
+bool plain_tile(const View& v, DType dtype) {
+  return v.dtype == dtype && v.fully_valid && v.buffer->kind == BufferKind::kOnChip &&
+         v.buffer->written.all && v.packed();
+}
+
+View plain_result(OpCall& call, DType dtype, const View& like) {
+  View out = call.alloc(dtype, {like.shape, static_cast<size_t>(like.rank)}, false);
+  out.buffer->written.all = true;
+  return out;
+}
+
 Walk walk_result(const View& out) {
   Walk walk(out.rank, out.valid);
   int64_t strides[kMaxRank] = {};

@@ -56,6 +56,11 @@ DType compute_dtype(DType result, std::initializer_list<DType> operands);
 /// Result of `dtype` for an element-wise operation on `shape` whose first array operand is `first`.
 View elementwise_result(OpCall& call, DType dtype, const Extents& shape, const View& first);
 
+/// Whether `v` is one run of specified elements of `dtype` on chip, which needs no walk.
+bool plain_tile(const View& v, DType dtype);
+/// A result of the shape of a plain tile, whose every cell the caller writes.
+View plain_result(OpCall& call, DType dtype, const View& like);
+
 /// out = op(lhs, rhs) over the valid region of `out`; the operands hold the computing dtype, which may be
 /// wider than out's (rounded once). Warns about unspecified integer cases (02 O-306, O-1203).
 void apply_binary(OpCall& call, BinaryOp op, const Input& lhs, const Input& rhs, const View& out);

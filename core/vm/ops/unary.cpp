@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Executors of chapter 02 section 10 (unary arithmetic), `not_` of section 12 and `relu` of section 14.
+#include <utility>
+
 #include "core/vm/ops/elementwise.h"
 #include "core/vm/ops/register.h"
 
@@ -12,6 +14,14 @@ using ir::OpId;
 template <UnaryOp kOp>
 ExecStatus exec_unary(OpCall& call) {
   const DType dtype = call.result_dtype();
+  if (const View& v = call.view(0); plain_tile(v, dtype)) {
+    if (const UnaryKernel kernel = unary_kernel(kOp, dtype)) {
+      View out = plain_result(call, dtype, v);
+      kernel(v.data(), out.data(), static_cast<size_t>(v.elements()));
+      call.set_result(std::move(out));
+      return ExecStatus::kDone;
+    }
+  }
   const Input in(call, 0, compute_dtype(dtype, {call.view(0).dtype}));
   const View out = elementwise_result(call, dtype, shape_of(in.view()), in.view());
   apply_unary(call, kOp, in, out);

@@ -30,7 +30,8 @@ _VARIABLES = frozenset(
 )
 _TRACE = frozenset((b"PYPTO_TRACE",))
 
-_plain_options: dict[tuple[int, ...], Any] = {}
+# The object in the value keeps its identity in the key from being used again.
+_plain_options: dict[tuple[tuple[int, ...], int], tuple[Any, Any]] = {}
 
 
 def _smallest(sizes: Sequence[int]) -> int:
@@ -41,25 +42,30 @@ def _smallest(sizes: Sequence[int]) -> int:
 def run_options(
     config: Any, device_ids: Sequence[int], dfx: Any = None, *, device_time: bool = False, fresh: bool = False
 ) -> Any:
-    """Return the native options of a run; those of a run without any wish are made once, unless `fresh`."""
+    """Return the native options of a run; unless `fresh`, those that follow from `config.sim` alone are made once."""
     ids = tuple(device_ids)
     plain = not device_time and not _env.any_set(_VARIABLES) and (dfx is None or not dfx.any())
+    sim = None
     if plain and config is not None:
-        plain = (
-            config.sim is None
-            and config.ring_task_window is None
-            and config.ring_heap is None
-            and config.ring_dep_pool is None
-        )
-    if plain and fresh:
+        sim = config.sim
+        plain = config.ring_task_window is None and config.ring_heap is None and config.ring_dep_pool is None
+    if plain and fresh and sim is None:
         return _core.RunOptions(device_ids=list(ids))
-    if plain:
-        found = _plain_options.get(ids)
-        if found is None:
-            found = _core.RunOptions(device_ids=list(ids))
-            if len(_plain_options) < 1000:
-                _plain_options[ids] = found
-        return found
+    if plain and not fresh:
+        found = _plain_options.get((ids, id(sim)))
+        if found is not None and found[0] is sim:
+            return found[1]
+    options = (
+        _core.RunOptions(device_ids=list(ids)) if plain and sim is None else _options(config, ids, dfx, device_time)
+    )
+    if plain and not fresh and (sim is None or (sim.trace is None and not sim.delay_remote)):
+        if len(_plain_options) >= 1000:
+            _plain_options.clear()
+        _plain_options[ids, id(sim)] = sim, options
+    return options
+
+
+def _options(config: Any, ids: tuple[int, ...], dfx: Any, device_time: bool) -> Any:
     sim = _sim.effective(config.sim if config is not None else None)
     graph = dfx is not None and dfx.any()
     timeline = bool(dfx is not None and dfx.enable_chip_swimlane) or sim.trace is not None or _env.any_set(_TRACE)
@@ -84,7 +90,7 @@ def run_options(
         import warnings
 
         warnings.warn(
-            "W-DELAY-REMOTE: SimOptions.delay_remote has an effect only with schedule='explore'", stacklevel=4
+            "W-DELAY-REMOTE: SimOptions.delay_remote has an effect only with schedule='explore'", stacklevel=5
         )
     return options
 
