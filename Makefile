@@ -1,7 +1,7 @@
 # The commands of this repository. `make demo` and `make test` on a fresh machine do everything that is needed.
 #
 #   make demo       two ranks exchange data on the simulator
-#   make test       build, core tests, linters, Python tests
+#   make test       build, core tests, linters, Python tests     [FORCE=1: also when nothing changed since they passed]
 #   make build      the core and the extension module            [PRESET=dev] [BUILD_DIR=...] [CMAKE_ARGS=...]
 #   make sanitize   the core tests with address, undefined-behaviour and data-race checks
 #   make saved      compiled programs of the examples in build/saved, for the core tests (made by them when needed)
@@ -31,7 +31,7 @@ define build_in
 	  nice ninja -C $(2) -j$(JOBS)'
 endef
 
-.PHONY: setup setup-build build demo saved test ctest pytest sanitize bench nightly lint format tidy wheel clean
+.PHONY: setup setup-build build demo saved test test-all ctest pytest sanitize bench nightly lint format tidy wheel clean
 
 setup:
 	@tools/setup.sh test
@@ -46,7 +46,10 @@ build: setup-build
 demo: build
 	@tools/demo.sh
 
-test: setup ctest lint pytest
+test: setup build
+	@tools/when_changed.sh test $(MAKE) --no-print-directory test-all BUILD_DIR=$(BUILD_DIR) PYTEST_ARGS="$(PYTEST_ARGS)"
+
+test-all: ctest lint pytest
 
 # Programs that the core tests load and run without Python.
 saved: build
