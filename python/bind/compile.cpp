@@ -3,6 +3,7 @@
 
 #include "core/ir/print.h"
 #include "core/vm/emit.h"
+#include "core/vm/kernels/targets.h"
 #include "python/bind/compiled.h"
 #include "python/bind/host.h"
 #include "python/bind/pass_options.h"
@@ -346,6 +347,14 @@ void register_compile(nb::module_& m) {
         use_chains = chains;
       },
       nb::arg("force_copies"), nb::arg("chains"));
+  m.def("instruction_sets", &vm::instruction_sets);
+  m.def(
+      "use_instruction_set",
+      [](const std::string& name) {
+        if (!vm::use_instruction_set(name))
+          throw nb::value_error(("no instruction set '" + name + "'").c_str());
+      },
+      nb::arg("name"));
 }
 
 }  // namespace pypto::bind

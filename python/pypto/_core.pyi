@@ -268,6 +268,12 @@ def set_emit_debug(force_copies: bool, chains: bool) -> None:
     """For tests: how programs compiled from now on in this process are emitted. ``force_copies`` copies every tile that
     is assigned or sliced; without ``chains`` element-wise operations run one by one. Results do not depend on it."""
 
+def instruction_sets() -> list[str]:
+    """The host's instruction sets that this build contains, the best one first."""
+
+def use_instruction_set(name: str) -> None:
+    """For tests: the one that programs compiled from now on use; "" is the best one. Results do not depend on it."""
+
 # ------------------------------------------------------------------------------------------------------------- running
 
 class RunOptions:
