@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pypto import _core
-from pypto.runtime import RunConfig, SimOptions
+from pypto.runtime import SimOptions
 
 sys.path.insert(0, str(Path(__file__).parent))
 from generator import Program, make

@@ -33,7 +33,7 @@ def both(name, inputs, result, body, tile_extra=None):
     return Twin(name, inputs, result, re.sub(r"\{tmp:([^}]*)\}", scratch, body), re.sub(r"\{tmp:[^}]*\}", "", body))
 
 
-F, H, B, I = "FP32", "FP16", "BF16", "INT32"  # noqa: E741
+F, H, B, I = "FP32", "FP16", "BF16", "INT32"
 FULL, COL, ROW = (R, C), (R, 1), (1, C)
 
 TWINS = [
