@@ -33,4 +33,4 @@ def copy_us(nbytes: int) -> float:
     source, target = (np.ones(nbytes + 64, np.uint8) for _ in range(2))
     copy, a, b = ctypes.memmove, target.ctypes.data, source.ctypes.data
     calls = max(3, min(20000, 2**28 // nbytes))
-    return max(best_us(lambda: copy(a, b, nbytes), calls) - best_us(lambda: copy(a, b, 0), calls), 1e-3)
+    return max(best_us(lambda: copy(a, b, nbytes), calls, 15) - best_us(lambda: copy(a, b, 0), calls, 15), 1e-3)

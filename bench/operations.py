@@ -96,7 +96,6 @@ def elementwise() -> None:
         ("add", pl.add, np.add, pl.FP32, pl.FP32),
         ("mul", pl.mul, np.multiply, pl.FP32, pl.FP32),
         ("neg", pl.neg, np.negative, pl.FP32, pl.FP32),
-        ("sqrt", pl.sqrt, lambda x: np.sqrt(np.abs(x)), pl.FP32, pl.FP32),
         ("add", pl.add, np.add, pl.FP16, pl.FP16),
         ("add", pl.add, np.add, pl.INT32, pl.INT32),
         ("add", pl.add, np.add, pl.INT16, pl.INT16),
@@ -111,8 +110,6 @@ def elementwise() -> None:
             shape = [rows, columns]
             two = op in (pl.add, pl.mul)
             x = [values((rows, columns), dt) for _ in range(2 if two else 1)]
-            if op is pl.sqrt:
-                x = [np.abs(x[0])]
             out = np.zeros((rows, columns), NUMPY[to])
             if op is None:
                 program = conversion(shape, trips, dt, to)

@@ -252,6 +252,37 @@ def matmul() -> None:
             report(f"matmul {'NT' if transposed else 'NN'} {n}", ours, "BLAS", peer, ">= 0.9")
 
 
+def make_int8_matmul(n: int, trips: int):
+    @pl.jit
+    def product(a: pl.Tensor[[n, n], pl.INT8], b: pl.Tensor[[n, n], pl.INT8], out: pl.Out[pl.Tensor[[n, n], pl.INT32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            ta = pl.load(a, [0, 0], [n, n], target_memory=pl.Mem.Mat)
+            tb = pl.load(b, [0, 0], [n, n], target_memory=pl.Mem.Mat)
+            for _ in pl.range(trips):
+                c = pl.matmul(ta, tb)
+            out = pl.store(c, [0, 0], out)
+        return out
+
+    return product
+
+
+def narrow_matmul() -> None:
+    """FP16 and INT8 products inside one kernel against our FP32 ones."""
+    for n in (32, 64, 128, 256):
+        trips = max(4, 2**25 // n**3)
+        a, b = (RNG.integers(-8, 8, (n, n)) for _ in range(2))
+        us = {}
+        for dtype, kind in ((np.float32, pl.FP32), (np.float16, pl.FP16), (np.int8, pl.INT8)):
+            x, y = a.astype(dtype), b.astype(dtype)
+            out = np.zeros((n, n), np.int32 if kind is pl.INT8 else np.float32)
+            program = make_int8_matmul(n, trips) if kind is pl.INT8 else make_matmul(n, trips, False, kind)
+            program(x, y, out, config=OFF)
+            np.testing.assert_array_equal(out, a @ b)
+            us[dtype] = best_us(lambda p=program, v=x, w=y, o=out: p(v, w, o, config=OFF), 5) / trips
+        report(f"matmul FP16 {n}", us[np.float16], "FP32", us[np.float32], ">= 0.9")
+        report(f"matmul INT8 {n}", us[np.int8], "FP32", us[np.float32], ">= 1.5")
+
+
 # ---------------------------------------------------------------- many ranks
 
 NR = pl.dynamic("NR")
@@ -330,7 +361,7 @@ def prepared() -> None:
 BENCHES = {
     "cold": cold,
     "compile": compiling,
-    **{f.__name__: f for f in (warm, chain, matmul, *operations.BENCHES, prepared, ranks)},
+    **{f.__name__: f for f in (warm, chain, matmul, narrow_matmul, *operations.BENCHES, prepared, ranks)},
 }
 
 

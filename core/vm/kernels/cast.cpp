@@ -55,6 +55,37 @@ void widen_integer(const void* in, void* out, size_t n) {
   for (; i < n; ++i) o[i] = static_cast<float>(x[i]);
 }
 
+/// Small integers to 16-bit floats, which FP32 between them does not change.
+template <class T, class E>
+void integer_to_half(const void* in, void* out, size_t n) {
+  using L = Lanes<E>;
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::Rebind<T, decltype(d)> narrow;
+  const auto* x = static_cast<const T*>(in);
+  auto* o = static_cast<E*>(out);
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    L::store(d, hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(narrow, x + i))), o + i);
+  for (; i < n; ++i) o[i] = element_of<E>(static_cast<float>(x[i]));
+}
+
+UnaryKernel vector_half(DType from, DType to) {
+  const bool brain = to == DType::kBf16;
+  if (!brain && to != DType::kFp16) return nullptr;
+  switch (from) {
+    case DType::kInt8:
+      return brain ? &integer_to_half<int8_t, Bf16> : &integer_to_half<int8_t, Fp16>;
+    case DType::kUInt8:
+      return brain ? &integer_to_half<uint8_t, Bf16> : &integer_to_half<uint8_t, Fp16>;
+    case DType::kInt16:
+      return brain ? &integer_to_half<int16_t, Bf16> : &integer_to_half<int16_t, Fp16>;
+    default:
+      return nullptr;
+  }
+}
+
 UnaryKernel vector_widen(DType dtype) {
   switch (dtype) {
     case DType::kFp16:
@@ -288,6 +319,7 @@ HWY_EXPORT(vector_widen);
 HWY_EXPORT(vector_narrow);
 HWY_EXPORT(round_any);
 HWY_EXPORT(vector_integers);
+HWY_EXPORT(vector_half);
 
 namespace {
 
@@ -501,6 +533,7 @@ void cast_row(DType from, const void* in, DType to, void* out, size_t n, CastMod
   }
   if (!is_float(from)) {
     if (UnaryKernel direct = wide_integer_kernel(from, to)) return direct(in, out, n);
+    if (UnaryKernel direct = HWY_DYNAMIC_DISPATCH(vector_half)(from, to)) return direct(in, out, n);
   }
   if (from == DType::kFp32) return narrow_kernel(to)(static_cast<const float*>(in), out, n, mode);
   const UnaryKernel widen = widen_kernel(from);

@@ -13,6 +13,9 @@ namespace {
 /// Elements of a strip: 8 KiB of FP32: four to five values fit the first-level cache.
 constexpr int64_t kStripElements = 2048;
 
+/// Inputs from this size on are not found in the caches of a core.
+constexpr int64_t kFetchBytes = int64_t{1} << 20;
+
 /// Elements times steps that a thread of its own is worth.
 constexpr int64_t kThreadWork = int64_t{3} << 20;
 
@@ -390,6 +393,18 @@ void StripRun::execute_fused(Unit& unit, int64_t rows, int64_t columns) {
   FuseArray first{slots_[unit.start].data, unit.first_type,
                   part == ChainPart::kOne || part == ChainPart::kColumn};
   FuseArray out{slots_[steps_[unit.last].out].data, unit.out_type, false};
+  // Rows of large arrays: the next one comes closer while this one is reduced, and so does the one that the
+  // last step will write.
+  const Slot& start = slots_[unit.start];
+  if (unit.reduces && strip_rows_ == 1 && plan_.rows * plan_.columns * start.width >= kFetchBytes) {
+    const Slot& made = slots_[steps_.back().out];
+    if (start.given && start.buffer == nullptr && part == ChainPart::kFull)
+      first.read_soon = start.data + start.pitch;
+    // Worth it beside some arithmetic only.
+    if (unit.steps.size() > 1 && made.base != nullptr && made.buffer == nullptr &&
+        made.part == ChainPart::kFull && made.width == start.width)
+      first.written_soon = made.data;
+  }
   if (!unit.by_row && !unit.reduces)
     return run_fused(first, unit.steps, out, static_cast<size_t>(rows * columns));
   const auto advance = [&](ChainPart p, FuseType type) {

@@ -178,6 +178,16 @@ HWY_INLINE void block(D d, const FuseArray& first, const FuseStep* steps, size_t
                       Partials& partials, size_t base, size_t rest_in) {
   const size_t lanes = hn::Lanes(d);
   const size_t rest = kPartial ? rest_in : 0;
+  if constexpr (kReduce && !kPartial) {
+    const size_t width = first.type == FuseType::kFp32 ? 4 : 2;
+    const size_t begin = base * width, end = (base + kVectors * lanes) * width;
+    if (first.read_soon != nullptr) {
+      for (size_t at = begin; at < end; at += 64) __builtin_prefetch(first.read_soon + at, 0, 2);
+    }
+    if (first.written_soon != nullptr) {
+      for (size_t at = begin; at < end; at += 64) __builtin_prefetch(first.written_soon + at, 1, 2);
+    }
+  }
   V a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0, a4 = a0, a5 = a0, a6 = a0, a7 = a0;
   (void)lanes;
   if (first.one) {

@@ -56,6 +56,9 @@ struct FuseArray {
   uint8_t* data = nullptr;
   FuseType type = FuseType::kFp32;
   bool one = false;  ///< a single element
+  // Arrays of the same size that are fetched meanwhile, as they are read or written soon; or null.
+  const uint8_t* read_soon = nullptr;
+  const uint8_t* written_soon = nullptr;
 };
 
 /// out[i] = steps applied to first[i] (or to *first), for i < n. A value that a step stores may be an operand

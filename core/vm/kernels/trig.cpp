@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sine and cosine of FP32 in double precision, for any finite argument (02 O-313). Vectors take the same
-// operations in the same order as the scalar code, which takes over for large arguments.
+// Sine and cosine of FP32 for any finite argument (02 O-313): arguments of usual size in vectors with fused
+// multiply-adds, large ones one by one in double precision. Which way an element takes depends on its value
+// alone, and both are the same on every instruction set (O-311).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/vm/kernels/trig.cpp"
 #include <hwy/foreach_target.h>
@@ -11,7 +12,9 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
+#include "core/vm/kernels/fma-inl.h"
 #include "core/vm/kernels/kernels.h"
 #include "core/vm/kernels/trig.h"
 
@@ -21,64 +24,76 @@ namespace HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-#if HWY_HAVE_FLOAT64 && HWY_TARGET != HWY_SCALAR
-using DD = hn::ScalableTag<double>;
-using DF = hn::Rebind<float, DD>;
-using VD = hn::VFromD<DD>;
+using DF = hn::CappedTag<float, 16>;
+using VF = hn::VFromD<DF>;
 
-/// sin(x) for kCos false, cos(x) for true; lanes of at most kVectorRange in magnitude.
+/// sin(x) for kCos false, cos(x) for true; lanes of at most kVectorRange in magnitude. x = k pi/2 + r + low,
+/// where low is what r rounds off; both series carry it.
 template <bool kCos>
-HWY_INLINE hn::VFromD<DF> trig_lanes(DF df, hn::VFromD<DF> x) {
-  const DD d;
-  const hn::RebindToSigned<DD> di;
-  const VD wide = hn::Abs(hn::PromoteTo(d, x));
-  const VD k = hn::Round(hn::Mul(wide, hn::Set(d, kTwoOverPi)));
-  VD r = hn::Sub(wide, hn::Mul(k, hn::Set(d, kPiOver2High)));
-  r = hn::Sub(r, hn::Mul(k, hn::Set(d, kPiOver2Middle)));
-  r = hn::Sub(r, hn::Mul(k, hn::Set(d, kPiOver2Low)));
-  // The low bits of k + 1.5 2^52 are those of k.
-  auto quadrant = hn::BitCast(di, hn::Add(k, hn::Set(d, 6755399441055744.0)));
-  if (kCos) quadrant = hn::Add(quadrant, hn::Set(di, 1));
-  const VD z = hn::Mul(r, r);
-  const auto step = [&](VD p, double c) HWY_ATTR { return hn::Add(hn::Mul(p, z), hn::Set(d, c)); };
-  VD s = hn::Set(d, kSine[0]);
-  for (int i = 1; i < 5; ++i) s = step(s, kSine[i]);
-  s = hn::Add(r, hn::Mul(hn::Mul(r, z), s));
-  VD c = hn::Set(d, kCosine[0]);
-  for (int i = 1; i < 6; ++i) c = step(c, kCosine[i]);
-  c = hn::Add(hn::Set(d, 1.0), hn::Mul(z, c));
-  const auto odd = hn::Ne(hn::And(quadrant, hn::Set(di, 1)), hn::Zero(di));
-  const VD value = hn::IfThenElse(hn::RebindMask(d, odd), c, s);
-  const auto flips = hn::BitCast(d, hn::ShiftLeft<62>(hn::And(quadrant, hn::Set(di, 2))));
-  auto out = hn::DemoteTo(df, hn::Xor(value, flips));
-  if (!kCos)
-    out = hn::Xor(out, hn::And(x, hn::BitCast(df, hn::Set(hn::RebindToUnsigned<DF>(), 0x80000000u))));
-  return out;
+HWY_INLINE VF trig_lanes(DF d, VF x) {
+  const hn::RebindToUnsigned<DF> du;
+  const auto fma = [&](VF a, VF b, VF c) HWY_ATTR { return fused_lanes(d, a, b, c); };
+  const auto number = [&](float v) HWY_ATTR { return hn::Set(d, v); };
+  const VF wide = hn::Abs(x);
+  // Adding 1.5 2^23 rounds to an integer, whose low bits are those of the sum.
+  const VF magic = number(12582912.0f);
+  const VF shifted = fma(wide, number(static_cast<float>(kTwoOverPi)), magic);
+  const VF k = hn::Sub(shifted, magic);
+  const VF exact = fma(k, number(-kHalfPi[1]), fma(k, number(-kHalfPi[0]), wide));
+  const VF r = fma(k, number(-kHalfPi[2]), exact);
+  // What the rounding of r lost can be told exactly, except where r is so small that it matters little.
+  const VF lost = fma(k, number(-kHalfPi[2]), hn::Sub(exact, r));
+  VF low = hn::IfThenElseZero(hn::Ge(hn::Abs(r), number(0x1p-9f)), lost);
+  low = fma(k, number(-kHalfPi[3]), low);
+  auto quadrant = hn::BitCast(du, shifted);
+  if (kCos) quadrant = hn::Add(quadrant, hn::Set(du, 1u));
+  const VF z = hn::Mul(r, r);
+  VF s = number(kSine[0]);
+  for (int i = 1; i < 3; ++i) s = fma(s, z, number(kSine[i]));
+  s = hn::Add(r, fma(hn::Mul(r, z), s, low));
+  VF c = number(kCosine[0]);
+  for (int i = 1; i < 3; ++i) c = fma(c, z, number(kCosine[i]));
+  const VF half = hn::Mul(z, number(0.5f)), one = number(1.0f);
+  const VF near = hn::Sub(one, half);
+  const VF rest = hn::Sub(hn::Sub(one, near), half);
+  c = hn::Add(near, hn::Add(rest, fma(hn::Mul(z, z), c, hn::Neg(hn::Mul(r, low)))));
+  const auto odd = hn::Ne(hn::And(quadrant, hn::Set(du, 1u)), hn::Zero(du));
+  const VF value = hn::IfThenElse(hn::RebindMask(d, odd), c, s);
+  auto sign = hn::ShiftLeft<30>(hn::And(quadrant, hn::Set(du, 2u)));
+  if (!kCos) sign = hn::Xor(sign, hn::And(hn::BitCast(du, x), hn::Set(du, 0x80000000u)));
+  return hn::Xor(value, hn::BitCast(d, sign));
+}
+
+/// A vector of which the first `n` lanes count; what the vector code cannot do is done one by one.
+template <bool kCos>
+HWY_INLINE void trig_vector(DF d, const float* in, float* out, size_t n) {
+  const VF x = hn::LoadU(d, in);
+  if (HWY_LIKELY(hn::AllTrue(d, hn::Lt(hn::Abs(x), hn::Set(d, kVectorRange))))) {  // false for NaN
+    hn::StoreU(trig_lanes<kCos>(d, x), d, out);
+    return;
+  }
+  alignas(64) float wide[16], value[16];
+  hn::Store(x, d, wide);
+  hn::Store(trig_lanes<kCos>(d, x), d, value);
+  for (size_t i = 0; i < n; ++i) {
+    const bool inside = std::fabs(wide[i]) < kVectorRange;
+    out[i] = inside ? value[i] : kCos ? cos_any(wide[i]) : sin_any(wide[i]);
+  }
 }
 
 template <bool kCos>
 void trig_row(const float* in, float* out, size_t n) {
   const DF d;
   const size_t lanes = hn::Lanes(d);
-  const auto range = hn::Set(d, kVectorRange);
   size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const auto x = hn::LoadU(d, in + i);
-    const auto inside = hn::Lt(hn::Abs(x), range);  // false for NaN
-    if (HWY_LIKELY(hn::AllTrue(d, inside))) {
-      hn::StoreU(trig_lanes<kCos>(d, x), d, out + i);
-    } else {
-      for (size_t j = i; j < i + lanes; ++j) out[j] = kCos ? cos_any(in[j]) : sin_any(in[j]);
-    }
+  for (; i + lanes <= n; i += lanes) trig_vector<kCos>(d, in + i, out + i, lanes);
+  if (const size_t rest = n - i; rest != 0) {
+    alignas(64) float buffer[16] = {};
+    std::memcpy(buffer, in + i, rest * sizeof(float));
+    trig_vector<kCos>(d, buffer, buffer, lanes);
+    std::memcpy(out + i, buffer, rest * sizeof(float));
   }
-  for (; i < n; ++i) out[i] = kCos ? cos_any(in[i]) : sin_any(in[i]);
 }
-#else
-template <bool kCos>
-void trig_row(const float* in, float* out, size_t n) {
-  for (size_t i = 0; i < n; ++i) out[i] = kCos ? cos_any(in[i]) : sin_any(in[i]);
-}
-#endif
 
 void trig(bool cosine, const float* in, float* out, size_t n) {
   cosine ? trig_row<true>(in, out, n) : trig_row<false>(in, out, n);
@@ -97,6 +112,12 @@ void sin_row(const float* in, float* out, size_t n) { HWY_DYNAMIC_DISPATCH(trig)
 void cos_row(const float* in, float* out, size_t n) { HWY_DYNAMIC_DISPATCH(trig)(true, in, out, n); }
 
 namespace {
+
+constexpr double kPiOver2 = 1.57079632679489661923;
+/// pi / 2 in three pieces of 33 bits: k times a piece is exact for |k| < 2^20.
+constexpr double kPiOver2High = 0x1.921fb544p+0;
+constexpr double kPiOver2Middle = 0x1.0b4611a6p-34;
+constexpr double kPiOver2Low = 0x1.3198a2e037073p-69;
 
 /// Binary digits of 2 / pi, 32 to a word, first digit 2^-1.
 constexpr uint32_t kTwoOverPiDigits[] = {0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u,
@@ -134,7 +155,7 @@ Reduced reduce_large(float x) {
 
 Reduced reduce(float x) {
   const double wide = std::fabs(static_cast<double>(x));
-  if (wide < kVectorRange) {
+  if (wide < 524288.0) {
     const double k = std::nearbyint(wide * kTwoOverPi);
     double rest = wide - k * kPiOver2High;
     rest -= k * kPiOver2Middle;
@@ -144,16 +165,24 @@ Reduced reduce(float x) {
   return reduce_large(x);
 }
 
+/// Taylor series on |r| <= pi/4 or a little more; the first term left out is below 1e-11.
 double sin_series(double r) {
   const double z = r * r;
-  double p = kSine[0];
-  for (int i = 1; i < 5; ++i) p = p * z + kSine[i];
+  double p = -1.0 / 39916800.0;
+  p = p * z + 1.0 / 362880.0;
+  p = p * z - 1.0 / 5040.0;
+  p = p * z + 1.0 / 120.0;
+  p = p * z - 1.0 / 6.0;
   return r + r * z * p;
 }
 double cos_series(double r) {
   const double z = r * r;
-  double p = kCosine[0];
-  for (int i = 1; i < 6; ++i) p = p * z + kCosine[i];
+  double p = 1.0 / 479001600.0;
+  p = p * z - 1.0 / 3628800.0;
+  p = p * z + 1.0 / 40320.0;
+  p = p * z - 1.0 / 720.0;
+  p = p * z + 1.0 / 24.0;
+  p = p * z - 0.5;
   return 1.0 + z * p;
 }
 
