@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names and storage in orchestrations and kernels: outputs under two names, created tensors, scopes, docstrings, hosts."""
 
+import json
+
 import numpy as np
 import pytest
 from pypto import ir
-from pypto.runtime import RunConfig
+from pypto.runtime import RunConfig, last_report
 from rejections import define
 
 X = np.random.default_rng(53).standard_normal((16, 64)).astype(np.float32)
@@ -22,13 +24,21 @@ def more(a: pl.InOut[pl.Tensor[[16, 64], pl.FP32]]):
 """
 
 
-def run(tmp_path, body, *arrays, parameters="x: pl.Tensor[[16, 64], pl.FP32], o: pl.Out[pl.Tensor[[16, 64], pl.FP32]]"):
+def run(
+    tmp_path,
+    body,
+    *arrays,
+    graph=None,
+    parameters="x: pl.Tensor[[16, 64], pl.FP32], o: pl.Out[pl.Tensor[[16, 64], pl.FP32]]",
+):
     text = (
         KERNELS
         + f"\n\n@pl.jit\ndef f({parameters}):\n"
         + "\n".join("    " + line for line in body.strip("\n").splitlines())
     )
-    define(tmp_path, text)["f"](*arrays, config=RunConfig(platform="a2a3sim"))
+    define(tmp_path, text)["f"](*arrays, config=RunConfig(platform="a2a3sim", enable_dep_gen=graph is not None))
+    if graph:
+        last_report().save_task_graph(graph)
 
 
 def test_an_output_and_its_new_name_are_one_storage(tmp_path):  # L-53, L-159
@@ -187,3 +197,93 @@ class P:
             x, o
         )
     np.testing.assert_array_equal(o, 2 * x)
+
+
+def test_automatic_edges(tmp_path):  # L-159: write then read, read then write, write then write; none between readers
+    o, p = np.zeros((2, 16, 64), np.float32), X.copy()
+    run(
+        tmp_path,
+        """
+first = pl.reshape(o[0:1], [16, 64])
+second = pl.reshape(o[1:2], [16, 64])
+first = twice(p, first)
+second = twice(p, second)
+p = more(p)
+second = twice(p, second)
+return o, p
+""",
+        o,
+        p,
+        parameters="o: pl.Out[pl.Tensor[[2, 16, 64], pl.FP32]], p: pl.InOut[pl.Tensor[[16, 64], pl.FP32]]",
+        graph=tmp_path / "deps.json",
+    )
+    np.testing.assert_array_equal(o[0], 2 * X)
+    np.testing.assert_array_equal(o[1], 2 * (X + 1))
+    graph = json.loads((tmp_path / "deps.json").read_text())
+    edges = {(e["pred"], e["succ"]) for e in graph["edges"]}
+    numbers = sorted((t["id"] for t in graph["tasks"]), key=int)
+    first, second, writer, last = numbers
+    assert {(first, writer), (second, writer), (writer, last), (second, last)} <= edges
+    assert (first, second) not in edges
+
+
+def test_where_a_created_tensor_lives(tmp_path):  # L-186, 02 B-43
+    o, p = np.zeros_like(X), np.zeros_like(X)
+    run(
+        tmp_path,
+        """
+with pl.at(level=pl.Level.CORE_GROUP):
+    out = pl.create_tensor([16, 64], dtype=pl.FP32)
+    out[:, :] = pl.mul(x, 3.0)
+    local = pl.create_tensor([16, 64], dtype=pl.FP32)
+    local[:, :] = pl.add(x, 1.0)
+    scratch = pl.create_tensor([16, 64], dtype=pl.FP32)
+    scratch = pl.store(pl.load(x, [0, 0], [16, 64]), [0, 0], scratch)
+    p[:, :] = pl.add(local, pl.slice(scratch, [16, 64], [0, 0]))
+o = twice(out, o)
+return o, p
+""",
+        X,
+        o,
+        p,
+        parameters="x: pl.Tensor[[16, 64], pl.FP32], o: pl.Out[pl.Tensor[[16, 64], pl.FP32]], p: pl.Out[pl.Tensor[[16, 64], pl.FP32]]",
+    )
+    np.testing.assert_array_equal(o, X * np.float32(3) * 2)
+    np.testing.assert_array_equal(p, (X + 1) + X)
+
+
+def test_a_function_without_a_type_is_opaque(tmp_path):  # L-42
+    text = """
+@pl.program
+class P:
+    @pl.function
+    def a(self, x: pl.Tensor[[16, 64], pl.FP32], o: pl.Out[pl.Tensor[[16, 64], pl.FP32]]) -> pl.Tensor[[16, 64], pl.FP32]:
+        with pl.at(level=pl.Level.CORE_GROUP):
+            o = pl.store(pl.load(x, [0, 0], [16, 64]), [0, 0], o)
+        return o
+"""
+    program = define(tmp_path, text)["P"]
+    assert [str(f.func_type) for f in program.functions.values()] == [str(ir.FunctionType.Opaque)]
+    o = np.zeros_like(X)
+    ir.compile(program, output_dir=tmp_path / "o", dump_passes=False)(X, o)
+    np.testing.assert_array_equal(o, X)
+
+
+BIG = """
+@pl.jit
+def f(x: pl.Tensor[[16, 64], pl.FP32], o: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        big = pl.create_tensor([4096, 64], dtype=pl.FP32)
+        USE
+    return o
+"""
+
+
+def test_scratch_in_global_memory_takes_no_room_on_chip(tmp_path):  # L-186, L-147
+    use = "big = pl.store(pl.load(x, [0, 0], [16, 64]), [4080, 0], big)\n        o = pl.store(pl.load(big, [4080, 0], [16, 64]), [0, 0], o)"
+    o = np.zeros_like(X)
+    define(tmp_path, BIG.replace("USE", use))["f"](X, o, config=RunConfig(platform="a2a3sim"))
+    np.testing.assert_array_equal(o, X)
+    use = "big[0:16, :] = x\n        o[:, :] = pl.add(big[0:16, :], pl.slice(big, [16, 64], [0, 0]))"
+    with pytest.raises(ValueError, match="exceeds platform limit"):
+        define(tmp_path, BIG.replace("USE", use))["f"](X, o, config=RunConfig(platform="a2a3sim"))

@@ -142,7 +142,7 @@ def test_operands_of_every_form(op, dtype, platform):  # O-901, O-902, O-303, O-
 
 
 @pytest.mark.parametrize("op,dtype,platform", CASES)
-def test_scalar_operands(op, dtype, platform):  # O-119 - O-123, O-904, O-905, O-1201
+def test_scalar_operands(op, dtype, platform):  # O-119, O-120, O-121, O-122, O-123, O-904, O-905, O-1201
     if op == "sub" and dtype not in SUBS:
         return
     x, _ = pair(op, dtype)

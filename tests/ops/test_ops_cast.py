@@ -90,7 +90,7 @@ def numbers(dtype, shape=SHAPE):
 
 
 @pytest.mark.parametrize("a,b,platform", PAIRS)
-def test_pairs_and_modes(a, b, platform):  # O-1102 - O-1106, O-312, B-15, B-16
+def test_pairs_and_modes(a, b, platform):  # O-1102, O-1103, O-1104, O-1105, O-1106, O-312, B-15, B-16
     x = numbers(a)
     modes = list(MODES) if a not in SMALL and b not in SMALL else ["round"]
     body, outs, wants = ["tx = pl.load(x, [0, 0], [5, 32])"], {}, []
@@ -115,7 +115,7 @@ def test_pairs_and_modes(a, b, platform):  # O-1102 - O-1106, O-312, B-15, B-16
 
 @pytest.mark.parametrize("a", ["FP16", "BF16", "INT16", "UINT16"])
 @pytest.mark.parametrize("b", COMMON + A5_INTEGERS + SMALL)
-def test_every_sixteen_bit_pattern(a, b):  # O-312, O-1103 - O-1105: all modes, against NumPy and PyTorch
+def test_every_sixteen_bit_pattern(a, b):  # O-312, O-1103, O-1104, O-1105: all modes, against NumPy and PyTorch
     if a == b or (b in SMALL and a not in FLOATS):
         return
     x = np.arange(65536, dtype=np.uint16).view(NUMPY[a]).reshape(256, 256)

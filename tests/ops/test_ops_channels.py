@@ -142,7 +142,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{c[0]}-{k}" for k, c in enumerate(CASES)])
-def test_mismatches(tmp_path, case):  # O-2101 - O-2107, B-29
+def test_mismatches(tmp_path, case):  # O-2101, O-2102, O-2103, O-2104, O-2105, O-2106, O-2107, B-29
     _, change, words = case
     with pytest.raises(Exception) as caught:
         transfer(tmp_path, **change)

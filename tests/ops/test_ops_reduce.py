@@ -97,7 +97,7 @@ SCRATCH = ("col_argmax", "col_argmin")
 
 @pytest.mark.parametrize("region", REGIONS, ids=str)
 @pytest.mark.parametrize("op,dtype", [(op, d) for t in (ROWS, COLUMNS) for op, (_, types) in t.items() for d in types])
-def test_reductions(op, dtype, region):  # O-1501 - O-1506, O-307, B-8, B-9
+def test_reductions(op, dtype, region):  # O-1501, O-1502, O-1503, O-1504, O-1505, O-1506, O-307, B-8, B-9
     x = tame(dtype, SHAPE, 31)
     r, c = region
     row = op in ROWS
@@ -494,7 +494,7 @@ PADS = ["pl.PadValue.zero", "pl.PadValue.max", "pl.PadValue.min", "0", "0.0", "m
 
 
 @pytest.mark.parametrize("dtype", ["FP32", "FP16", "BF16", "INT8", "INT16", "INT32", "UINT8", "UINT16", "UINT32"])
-def test_fill_values(dtype):  # O-1701 - O-1705, B-22
+def test_fill_values(dtype):  # O-1701, O-1702, O-1703, O-1704, O-1705, B-22
     x = operands(dtype, (6, 32), 54)
     if dtype in FLOATS:
         table = {"zero": 0.0, "max": np.inf, "min": -np.inf}

@@ -116,7 +116,9 @@ def by_position_only(row):  # 01 L-138, L-139
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("row", ROWS, ids=[f"{n}.{name}" for n, name, _, _ in ROWS])
-def test_example(row):  # O-101 - O-107: every spelling runs; O-109, O-110, O-112: keywords and attrs= change nothing
+def test_example(
+    row,
+):  # O-101, O-102, O-103, O-104, O-105, O-106, O-107: every spelling runs; O-109, O-110, O-112: keywords and attrs= change nothing
     out, text = check(row, lambda example, *_: example)
     assert np.isfinite(out).all() and out.any()
     if parameter_names(row[2]) and not by_position_only(row):
@@ -138,7 +140,9 @@ def test_every_row_is_documented():
         assert shapes and types and numerics, f"{namespace}.{name}"
 
 
-def test_programs_of_the_page(tmp_path):  # O-2101 - O-2108, O-2301, O-2303; 03 O-27
+def test_programs_of_the_page(
+    tmp_path,
+):  # O-2101, O-2102, O-2103, O-2104, O-2105, O-2106, O-2107, O-2108, O-2301, O-2303; 03 O-27
     random = np.random.default_rng(7)
     programs = {
         k: define("import pypto.language.distributed as pld\n" + text) for k, text in op_programs.PROGRAMS.items()

@@ -411,3 +411,54 @@ def test_addresses_read_the_bytes_of_their_statement():  # O-205, B-37
         )  # fmt: skip
     same(outs["o1"], x[2:6] + np.float32(0), "address:value", signs=False)
     same(outs["o2"], np.full((4, 64), 5, np.float32), "address:place")
+
+
+def test_extents_of_axes():  # O-603: negative axes count from the end, constants fold, run-time extents are read
+    text = """
+R = pl.dynamic("R")
+
+@pl.jit
+def f(x: pl.Tensor[[R, 24, 64], pl.FP32], o: pl.Out[pl.Tensor[[1, 8], pl.INT64]]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        for k in pl.unroll(3):
+            pl.write(o, [0, k], pl.cast(pl.dim(x, k), pl.INT64))
+            pl.write(o, [0, k + 3], pl.cast(pl.tensor.dim(tensor=x, axis=k - 3), pl.INT64))
+        t = pl.create_tile([pl.dim(x, 1), pl.dim(x, -1)], dtype=pl.FP32)
+        pl.write(o, [0, 6], pl.const(24, pl.INT64))
+    return o
+"""
+    for rows in (3, 7):
+        o = np.zeros((1, 8), np.int64)
+        jit(text, numbers((rows, 24, 64)), o)
+        np.testing.assert_array_equal(o[0, :6], [rows, 24, 64, rows, 24, 64])
+
+
+def test_loads_of_fewer_axes_address_the_trailing_ones():  # O-701
+    x = numbers((3, 16, 64))
+    o0, o1 = np.zeros((8, 32), np.float32), np.full((1, 64), 7, np.float32)
+    run(
+        """
+        o0 = pl.store(pl.load(x, [4, 16], [8, 32]), [0, 0], o0)
+        o1 = pl.store(pl.load(x, [8], [32], valid_shape=[n]), [0, 0], o1)
+        """,
+        "a2a3sim", {"n": ("INT32", 5)}, x=x, o0=o0, o1=o1,
+    )  # fmt: skip
+    same(o0, np.ascontiguousarray(x[0, 4:12, 16:48]), "load:trailing")
+    want = np.full((1, 64), 7, np.float32)
+    want[0, :5] = x[0, 0, 8:13]
+    same(o1, want, "load:trailing")
+
+
+@pytest.mark.parametrize("keyword", ["a_trans", "b_trans", "c_matrix_nz"])
+def test_tile_products_take_no_transposition(keyword):  # O-1803, O-111
+    with pytest.raises(TypeError, match=keyword) as caught:
+        run(
+            f"o[0:16, 0:16] = x[0:16, 0:16]\nt = pl.load(x, [0, 0], [16, 16])\nu = pl.matmul(t, t, {keyword}=True)",
+            x=numbers(), o=numbers(),
+        )  # fmt: skip
+    cause = caught.value.__cause__ or caught.value
+    assert "transpose_view" in str(caught.value) + str(getattr(caught.value, "hint", "")) + str(cause)
+    o = np.zeros((16, 16), np.float32)
+    x = numbers((16, 16))
+    run(f"t = pl.load(x, [0, 0], [16, 16])\no = pl.store(pl.matmul(t, t, {keyword}=False), [0, 0], o)", x=x, o=o)
+    np.testing.assert_allclose(o, x @ x, rtol=1e-4, atol=1e-4)
