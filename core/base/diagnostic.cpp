@@ -64,12 +64,16 @@ std::string render(const Diagnostic& d, bool color) {
   if (!d.id.empty() && d.message.rfind(d.id, 0) != 0) out += d.id + ": ";
   out += d.message + "\n";
   if (d.span.known()) out += excerpt(d);
-  if (!d.hint.empty()) out += "   = help: " + d.hint + "\n";
+  // Reports of a run end with the line `fix:` (03 X-0); the compiler's have `= help:` (01 L-181).
+  const bool run_time = d.cls >= ErrorClass::kRuntimeError && d.cls <= ErrorClass::kOutOfBoundsError &&
+                        d.id.rfind("X-", 0) == 0;
+  if (!d.hint.empty() && !run_time) out += "   = help: " + d.hint + "\n";
   for (const auto& note : d.notes) {
     out += "   = note: " + note.text;
     if (note.span.known()) out += " at " + note.span.text();
     out += "\n";
   }
+  if (!d.hint.empty() && run_time) out += "   = fix: " + d.hint + "\n";
   if (!out.empty() && out.back() == '\n') out.pop_back();
   return out;
 }

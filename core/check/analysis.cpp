@@ -283,7 +283,11 @@ void Analysis::compare(Actor& actor, int32_t object_id, int64_t part, const Box&
   const Object& o = object(object_id);
   const bool look_for_unwritten =
       options_.strict && entry.fetch && o.info.window >= 0 && !o.info.carried && o.cells.empty();
-  std::vector<Box> written;
+  std::vector<Box>& written = written_;
+  std::vector<Box>& known = known_;  // writes that are ordered before this read
+  written.clear();
+  known.clear();
+  bool replaced = false;  // the racing write replaced such a write
   bool late_write = false;
   const Entry* racing = nullptr;
   Box racing_box;
@@ -294,7 +298,10 @@ void Analysis::compare(Actor& actor, int32_t object_id, int64_t part, const Box&
     const bool old_writes = old.kind != vm::AccessKind::kRead;
     if (look_for_unwritten && old_writes) written.push_back(node.box);
     if (actor.clock.knows(old.chain, old.epoch)) {
-      if (old_writes) entry.after_write = true;
+      if (old_writes) {
+        entry.after_write = true;
+        if (entry.kind == vm::AccessKind::kRead) known.push_back(node.box);
+      }
       if (!prunes(entry, old) || !covers(box, node.box) || unwritten_.count(old.sequence)) return false;
       if (old_writes) {
         entry.prior[0] = {old.chain, old.epoch};
@@ -303,9 +310,9 @@ void Analysis::compare(Actor& actor, int32_t object_id, int64_t part, const Box&
       return true;
     }
     for (const Entry::Stamp& prior : old.prior) {
-      entry.after_write =
-          entry.after_write || (prior.chain != UINT32_MAX && actor.clock.knows(prior.chain, prior.epoch));
+      replaced = replaced || (prior.chain != UINT32_MAX && actor.clock.knows(prior.chain, prior.epoch));
     }
+    entry.after_write = entry.after_write || replaced;
     if (entry.kind != vm::AccessKind::kRead) unwritten_.erase(old.sequence);  // it reads too early: a race
     late_write = late_write || old_writes;
     const bool conflict = conflicts(old, entry);
@@ -326,6 +333,11 @@ void Analysis::compare(Actor& actor, int32_t object_id, int64_t part, const Box&
     f.b = entry;
     f.b_box = box;
     f.quiet = quiet;
+    // Only the bytes of this race count: an earlier write of others says nothing about them.
+    if (entry.after_write && entry.kind == vm::AccessKind::kRead) {
+      const auto meets = [&](const Box& b) { return overlap(b, racing_box); };
+      f.b.after_write = replaced || std::any_of(known.begin(), known.end(), meets);
+    }
     locate(f, shape);
     found(std::move(f));
   }

@@ -218,6 +218,8 @@ class Analysis final : public Checker {
   bool heard_rank(const Entry& listener, int rank) const;
   Severity severity(const Found& f, bool* host_order) const;
   std::string who(const Entry& e) const;
+  std::string parameters_text(const Found& f) const;
+  std::string place_text(uint32_t meta) const;
   DiagnosticAccess access_record(const Found& f, const Entry& e, bool notify) const;
 
   CheckOptions options_;
@@ -244,6 +246,7 @@ class Analysis final : public Checker {
   std::vector<Found> found_;  ///< not yet reported, in the order of reports
   std::vector<Found> quiet_;  ///< told at the end, unless the same lines race
   std::set<std::pair<std::string, std::string>> racing_lines_;
+  std::vector<Box> written_, known_;  ///< of the access that is compared
   bool deciding_ = false;
   std::map<int64_t, Unwritten> unwritten_;  ///< by sequence of the read
   std::set<std::string> reported_;

@@ -101,6 +101,13 @@ class Sink {
   virtual void report(Diagnostic d) = 0;
   /// Round in which the scheduler is (03 M-38), for M-33.
   virtual int64_t round() const = 0;
+  /// A signal cell as the program names it: "signal_buf[1, 0]" (03 X-0).
+  virtual std::string cell_text(int32_t object, int64_t offset) const = 0;
+  /// "'on_device' at program.py:30": the dispatch of this index, and where the host program makes it; "" =
+  /// none.
+  virtual std::string dispatch_text(int dispatch) const = 0;
+  /// The name under which `kernel` knows a window buffer; "" = none.
+  virtual std::string parameter_of(const vm::FunctionCode* kernel, int window) const = 0;
 };
 
 struct CheckOptions {

@@ -10,10 +10,21 @@ constexpr int kMaxPasses = 8;
 /// Keeps what an analysis of the log finds.
 class Collector final : public Sink {
  public:
+  explicit Collector(const Sink& names) : names_(names) {}
   void report(Diagnostic d) override { found.push_back(std::move(d)); }
   int64_t round() const override { return now; }
+  std::string cell_text(int32_t object, int64_t offset) const override {
+    return names_.cell_text(object, offset);
+  }
+  std::string dispatch_text(int dispatch) const override { return names_.dispatch_text(dispatch); }
+  std::string parameter_of(const vm::FunctionCode* kernel, int window) const override {
+    return names_.parameter_of(kernel, window);
+  }
   std::vector<Diagnostic> found;
   int64_t now = 0;
+
+ private:
+  const Sink& names_;
 };
 
 template <class... F>
@@ -174,7 +185,7 @@ void Recorder::replay(bool complete) {
   Withdrawn withdrawn = live_.newly_withdrawn();
   std::vector<Diagnostic> found;
   for (int pass = 0; pass < kMaxPasses; ++pass) {
-    Collector collector;
+    Collector collector(sink_);
     Seen seen = seen_;
     seen.replay = true;
     Analysis analysis(options_, collector, &seen, &withdrawn);

@@ -44,6 +44,13 @@ class Recorder final : public Checker {
     explicit Tap(Recorder& owner) : owner_(owner) {}
     void report(Diagnostic d) override;
     int64_t round() const override { return owner_.sink_.round(); }
+    std::string cell_text(int32_t object, int64_t offset) const override {
+      return owner_.sink_.cell_text(object, offset);
+    }
+    std::string dispatch_text(int dispatch) const override { return owner_.sink_.dispatch_text(dispatch); }
+    std::string parameter_of(const vm::FunctionCode* kernel, int window) const override {
+      return owner_.sink_.parameter_of(kernel, window);
+    }
 
    private:
     Recorder& owner_;

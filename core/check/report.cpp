@@ -316,6 +316,27 @@ DiagnosticAccess Analysis::access_record(const Found& f, const Entry& e, bool no
   return a;
 }
 
+/// What the kernels call the window: " (parameter 'data' of 'kernel')".
+std::string Analysis::parameters_text(const Found& f) const {
+  std::string text;
+  for (const Entry* e : {&f.a, &f.b}) {
+    const vm::FunctionCode* kernel = metas_[e->meta].info.kernel;
+    if (!kernel || (e == &f.b && kernel == metas_[f.a.meta].info.kernel)) continue;
+    const std::string name = sink_.parameter_of(kernel, f.window);
+    if (name.empty()) continue;
+    text += (text.empty() ? " (parameter '" : ", '") + name + "' of '" + kernel->name + "'";
+  }
+  return text.empty() ? text : text + ")";
+}
+
+/// " [rank 1 (device 9), kernel ..., dispatch of 'on_device' at ...]"
+std::string Analysis::place_text(uint32_t meta) const {
+  Entry e;
+  e.meta = meta;
+  const std::string dispatch = sink_.dispatch_text(metas_[meta].info.dispatch);
+  return " [" + who(e) + (dispatch.empty() ? "" : ", dispatch of " + dispatch) + "]";
+}
+
 void Analysis::report(const Found& f) {
   Verdict v = classify(f);
   bool host_order = false;
@@ -341,9 +362,9 @@ void Analysis::report(const Found& f) {
   d.id = v.id;
   d.title = v.variant;
   const Range r = common_range(f.a_box, f.b_box);
-  const std::string object =
-      (f.window >= 0 ? "window '" + f.object_name + "' of rank " + std::to_string(f.object_rank)
-                     : "tensor '" + f.object_name + "'");
+  const std::string object = (f.window >= 0 ? "window '" + f.object_name + "' of rank " +
+                                                  std::to_string(f.object_rank) + parameters_text(f)
+                                            : "tensor '" + f.object_name + "'");
   auto line = [&](const Entry& e, bool notify, int32_t value) {
     std::string s = who(e) + " " + (notify ? "notifies" : kind_text(e.kind));
     if (notify) s += " (value " + std::to_string(value) + ")";
@@ -369,6 +390,11 @@ void Analysis::report(const Found& f) {
     }
     d.notes.push_back({s, e->site ? e->site->span : Span()});
   }
+  // Who dispatched them; one line when it is the same statement.
+  const std::string first = sink_.dispatch_text(metas_[f.a.meta].info.dispatch);
+  const std::string second = sink_.dispatch_text(metas_[f.b.meta].info.dispatch);
+  if (!first.empty()) d.notes.push_back({"dispatch of " + first, {}});
+  if (!second.empty() && second != first) d.notes.push_back({"dispatch of " + second, {}});
   d.hint = v.fix;
   d.accesses = {access_record(f, f.a, f.a_notify), access_record(f, f.b, f.b_notify)};
   const ActorInfo& i = metas_[f.b.meta].info;
@@ -424,9 +450,9 @@ void Analysis::missed_value(int32_t object_id, int64_t offset, const WaitNote& w
   waiter.meta = w.meta;
   Entry raiser;
   raiser.meta = mod.meta;
-  d.message = "the wait for " + o.info.name + " == " + std::to_string(wait.expected) + " (cell at byte " +
-              std::to_string(offset) + ") of " + who(waiter) + " may miss the value: " + who(raiser) +
-              " moves the cell from " + std::to_string(mod.before) + " to " + std::to_string(mod.after) +
+  d.message = "the wait for " + sink_.cell_text(object_id, offset) + " == " + std::to_string(wait.expected) +
+              " of " + who(waiter) + " may miss the value: " + who(raiser) + " moves the cell from " +
+              std::to_string(mod.before) + " to " + std::to_string(mod.after) +
               (mod.site ? " at " + mod.site->span.file_line() : std::string()) +
               ", and nothing orders that after the wait";
   const Cell& c = *o.cells.find(offset);

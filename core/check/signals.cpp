@@ -248,8 +248,7 @@ void Analysis::enter_collective(const Entered& x) {
     if (value == 0) continue;
     left = by;
     if (++count <= 8)
-      cells += (cells.empty() ? "" : ", ") + std::string("[") + std::to_string(at / 4) +
-               "] = " + std::to_string(value);
+      cells += (cells.empty() ? "" : ", ") + sink_.cell_text(x.object, at) + " = " + std::to_string(value);
   }
   if (count == 0) return;
   const ActorInfo& i = metas_[actor.meta].info;
@@ -259,7 +258,8 @@ void Analysis::enter_collective(const Entered& x) {
   d.title = "collective entered with credits on its signal";
   d.message = x.name + " on rank " + std::to_string(i.rank) + ": signal '" + o.info.name +
               "' is not zero at entry: cells " + cells + (count > 8 ? ", ..." : "") +
-              (left >= 0 ? ", left by notifies of rank " + std::to_string(left) : std::string());
+              (left >= 0 ? ", left by notifies of rank " + std::to_string(left) : std::string()) +
+              place_text(actor.meta);
   d.hint = "a fresh signal, or reset after hand-written notifies";
   if (x.site) d.span = x.site->span;
   d.rank = i.rank;
@@ -303,8 +303,8 @@ void Analysis::check_lanes(const Notify& n) {
   const Object& o = object(n.object);
   d.message = "both vector lanes of block " + std::to_string(info.block) + " of kernel '" +
               (info.kernel ? info.kernel->name : std::string()) + "' issued the same AtomicAdd on " +
-              o.info.name + " cell at byte " + std::to_string(n.offset) + " of rank " +
-              std::to_string(o.info.rank) + "; the cell is now " + std::to_string(n.after);
+              sink_.cell_text(n.object, n.offset) + " of rank " + std::to_string(o.info.rank) +
+              "; the cell is now " + std::to_string(n.after) + place_text(static_cast<uint32_t>(n.who));
   d.hint = "shard by the lane index, or guard with `if aiv_id == 0`";
   d.span = n.site->span;
   d.rank = info.rank;

@@ -153,7 +153,7 @@ bool Explanation::row_mismatch(Diagnostic& d) const {
           std::any_of(it->second.begin(), it->second.end(), [](const CellEvent* e) { return e->wait; });
       if (waited || it->second.empty()) continue;
       rank = it->second.front()->rank;
-      cells += (cells.empty() ? "cell " : ", ") + std::to_string(it->first.second / 4) + " by rank " +
+      cells += (cells.empty() ? "" : ", ") + sim_.cell_text(object, it->first.second) + " by rank " +
                std::to_string(rank);
     }
     if (cells.empty()) continue;

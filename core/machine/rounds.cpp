@@ -103,6 +103,7 @@ void Simulation::step_actor(Actor& actor) {
     annotate(failure.diagnostic(), actor);
     if (!options.collect) {
       checker->decide();  // what was found before comes first
+      note_others(failure.diagnostic());
       throw;
     }
     fail_actor(actor, failure.diagnostic());
@@ -225,12 +226,11 @@ void Simulation::apply(PendingNotify& n) {
     d.id = "X-68";
     d.title = "signal cell overflow";
     d.message = "the notify makes the signal cell overflow INT32: " + std::to_string(before) + " + " +
-                std::to_string(n.value) + ", cell at byte " + std::to_string(n.offset) + " of " +
-                objects[static_cast<size_t>(n.buffer->object)].name + " on rank " +
+                std::to_string(n.value) + ", cell " + cell_text(n.buffer->object, n.offset) + " of rank " +
                 std::to_string(objects[static_cast<size_t>(n.buffer->object)].rank);
     d.hint = "reset between rounds";
     if (n.site) d.span = n.site->span;
-    d.rank = n.rank;
+    annotate(d, *n.block->root);
     report(std::move(d));
   }
   look_at_cell(n.buffer.get(), n.offset);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
+#include <set>
 
 #include "core/machine/host.h"
 #include "core/machine/simulation.h"
@@ -244,6 +246,50 @@ void Simulation::annotate(Diagnostic& d, const Actor& actor) const {
   d.replay = policy.token();
 }
 
+std::string Simulation::dispatch_text(int dispatch) const {
+  if (dispatch < 0 || static_cast<size_t>(dispatch) >= steps.size()) return {};
+  const HostStep& step = *steps[static_cast<size_t>(dispatch)];
+  if (step.fn < 0 || !step.site) return {};
+  return "'" + program.functions[static_cast<size_t>(step.fn)].name + "' at " + step.site->span.file_line();
+}
+
+std::string Simulation::parameter_of(const vm::FunctionCode* kernel, int window) const {
+  const auto it = window_params_.find({kernel, window});
+  return it == window_params_.end() ? std::string() : it->second;
+}
+
+void Simulation::note_others(Diagnostic& d) const {
+  constexpr int kShown = 8;
+  std::map<int, const Actor*> seen;  // by rank: somebody of it, blocked ones first
+  for (const Actor* a : blocked_actors()) seen.emplace(a->dispatch.rank, a);
+  std::set<int> busy;
+  for (const auto* list : {&runnable_, &next_}) {
+    for (const Actor* a : *list) {
+      if (a->state == Actor::State::kRunnable) busy.insert(a->dispatch.rank);
+    }
+  }
+  int shown = 0;
+  for (int r = 0; r < ranks; ++r) {
+    if (r == d.rank) continue;
+    if (++shown > kShown) {
+      d.notes.push_back(
+          {"and " + std::to_string(ranks - kShown - (d.rank >= 0 ? 1 : 0)) + " more ranks", {}});
+      return;
+    }
+    const auto blocked = seen.find(r);
+    if (blocked != seen.end()) {
+      d.notes.push_back({rank_text(r) + " is blocked", blocked->second->span()});
+      continue;
+    }
+    bool open = false;
+    for (const auto& step : steps) open = open || (step->rank == r && step->state != HostStep::State::kDone);
+    d.notes.push_back({rank_text(r) + (busy.count(r) ? " is running"
+                                       : open        ? " has not finished"
+                                                     : " has finished"),
+                       {}});
+  }
+}
+
 void Simulation::fail_run(ErrorClass cls, std::string id, std::string message, Span span, std::string hint) {
   Diagnostic d;
   d.cls = cls;
@@ -259,7 +305,10 @@ void Simulation::report(Diagnostic d) {
   if (d.severity == Severity::kError) {
     if (!options.collect) checker->decide();  // what was found before comes first
     run_report.ok = false;
-    if (!options.collect) throw Failure(std::move(d));
+    if (!options.collect) {
+      note_others(d);
+      throw Failure(std::move(d));
+    }
     run_report.diagnostics.push_back(std::move(d));
     return;
   }

@@ -115,6 +115,7 @@ ExecStatus op_notify(Actor& actor, vm::OpCall& call) {
   Simulation& sim = actor.sim();
   Simulation::PendingNotify n;
   n.offset = cell_offset(target, offsets, "notify", name);
+  sim.name_cells(target);
   n.value = checked_int32(call.integer(3), "notify", "value");
   n.op = static_cast<ir::NotifyOp>(call.attr_int(AttrKey::k_op));
   n.buffer = sim.slice(place.window, peer);
@@ -143,6 +144,7 @@ ExecStatus op_wait(Actor& actor, vm::OpCall& call) {
   const int32_t expected = checked_int32(call.integer(2), "wait", "expected value");
   const auto cmp = static_cast<ir::WaitCmp>(call.attr_int(AttrKey::k_cmp));
   Simulation& sim = actor.sim();
+  sim.name_cells(signal);
   int32_t value = 0;
   std::memcpy(&value, signal.buffer->data + offset, sizeof(value));
   if (cmp == ir::WaitCmp::kEq ? value == expected : value >= expected) {
@@ -204,6 +206,7 @@ ExecStatus op_defer_wait(Actor& actor, vm::OpCall& call) {
   if (static_cast<int64_t>(task.conditions.size()) >= kMaxConditions)
     refuse("f", "at most 64 conditions per task");
   Simulation& sim = actor.sim();
+  sim.name_cells(signal);
   Condition c;
   c.buffer = signal.buffer;
   c.offset = cell_offset(signal, offsets, "defer_wait", name);

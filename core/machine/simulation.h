@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -31,6 +32,9 @@ class Simulation final : public check::Sink {
   // ---- check::Sink
   void report(Diagnostic d) override;
   int64_t round() const override { return round_; }
+  std::string cell_text(int32_t object, int64_t offset) const override;
+  std::string dispatch_text(int dispatch) const override;
+  std::string parameter_of(const vm::FunctionCode* kernel, int window) const override;
 
   // ---- storage (storage.cpp)
   int32_t add_object(ObjectRecord record, vm::Buffer* buffer);
@@ -50,6 +54,8 @@ class Simulation final : public check::Sink {
   }
   /// The bytes and name of a tensor for messages: "window 'box' of rank 1", "tensor 'x'".
   std::string storage_text(const vm::View& v) const;
+  /// Remembers how the program counts the cells of the signal.
+  void name_cells(const vm::View& signal);
 
   // ---- actors (rounds.cpp)
   void make_runnable(Actor& actor);
@@ -114,6 +120,8 @@ class Simulation final : public check::Sink {
   // ---- messages
   /// Completes a fault of `actor` with rank, core, kernel, task, block and lane.
   void annotate(Diagnostic& d, const Actor& actor) const;
+  /// What the other ranks were doing when this error stopped the run, as notes (03 X-70).
+  void note_others(Diagnostic& d) const;
   /// An error of the run that is nobody's instruction.
   [[noreturn]] void fail_run(ErrorClass cls, std::string id, std::string message, Span span,
                              std::string hint);
@@ -222,6 +230,7 @@ class Simulation final : public check::Sink {
   int64_t steps_left_ = 0;
   bool failed_ = false;
   std::set<std::string> warned_;
+  std::map<std::pair<const vm::FunctionCode*, int>, std::string> window_params_;
   std::chrono::steady_clock::time_point last_poll_;
 };
 

@@ -63,6 +63,8 @@ struct WindowBuffer {
   int64_t reserved = 0;
   int64_t offset = 0;  ///< in the communication memory of each rank
   int domain = -1;
+  int64_t cell_base = 0;              ///< of the view through which its cells were named first
+  std::vector<int64_t> cell_stride;   ///< in elements; empty: never a signal
   std::vector<int> ranks;             ///< device set while the host program is planned
   std::vector<vm::BufferRef> slices;  ///< by domain rank
 };

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -117,6 +118,36 @@ vm::BufferRef Simulation::slice(int window, int member) {
     add_object(std::move(record), slot.get());
   }
   return slot;
+}
+
+void Simulation::name_cells(const vm::View& signal) {
+  WindowBuffer& w = windows[static_cast<size_t>(object_of(signal).window)];
+  if (!w.cell_stride.empty()) return;
+  w.cell_base = signal.offset / 4;
+  w.cell_stride.assign(signal.stride, signal.stride + signal.rank);
+}
+
+std::string Simulation::cell_text(int32_t object, int64_t offset) const {
+  const ObjectRecord& record = objects[static_cast<size_t>(object)];
+  const WindowBuffer* w = record.window >= 0 ? &windows[static_cast<size_t>(record.window)] : nullptr;
+  if (!w || w->cell_stride.empty() || offset / 4 < w->cell_base) {
+    return record.name + "[" + std::to_string(offset / 4) + "]";
+  }
+  // Outer axes first; an axis of one cell has any stride.
+  std::vector<size_t> order(w->cell_stride.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return w->cell_stride[a] > w->cell_stride[b]; });
+  std::vector<int64_t> index(order.size(), 0);
+  int64_t left = offset / 4 - w->cell_base;
+  for (const size_t i : order) {
+    const int64_t stride = std::max<int64_t>(w->cell_stride[i], 1);
+    index[i] = left / stride;
+    left %= stride;
+  }
+  std::string text = record.name + "[";
+  for (size_t i = 0; i < index.size(); ++i) text += (i ? ", " : "") + std::to_string(index[i]);
+  return text + "]";
 }
 
 std::string Simulation::storage_text(const vm::View& v) const {

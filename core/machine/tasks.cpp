@@ -98,6 +98,12 @@ bool Simulation::submit(Dispatch& d, Actor* orch, Submission s, int64_t* handle)
   task.fn = s.fn;
   task.site = s.site;
   task.args = std::move(s.args);
+  if (checking) {
+    for (const ArgValue& a : task.args) {
+      if (!a.is_view || a.view.empty() || a.view.buffer->kind != vm::BufferKind::kWindow) continue;
+      window_params_.emplace(std::pair{task.fn, object_of(a.view).window}, a.name);
+    }
+  }
   task.blocks = s.blocks;
   task.sync_start = s.sync_start;
   task.ring = depth;

@@ -350,6 +350,11 @@ Value FunctionBuilder::call_function(const std::shared_ptr<FunctionSource>& sour
       converted[i] = constants[i];
       continue;
     }
+    if (dispatch && callee->is_sub_worker && values[i].type() && values[i].type()->is_window()) {
+      reject(ErrorClass::kParserTypeError, call.span,
+             "X-18: window '" + arg_names[i] + "' cannot be an argument of SubWorker '" + callee->name + "'",
+             "move data through a kernel");
+    }
     converted[i] = convert_argument(*callee, i, values[i], syntax[i] ? syntax[i]->span : call.span, dispatch);
   }
   auto e = std::make_shared<ir::Expr>();
@@ -364,16 +369,6 @@ Value FunctionBuilder::call_function(const std::shared_ptr<FunctionSource>& sour
             : results.size() == 1 && !info.submit ? results[0]
                                                   : ir::tuple_type(results);
   if (dispatch && !callee->is_sub_worker) check_dispatch(*callee, converted, info.device, call.span);
-  if (dispatch && callee->is_sub_worker) {
-    for (size_t i = 0; i < converted.size(); ++i) {
-      if (converted[i]->type->is_window()) {
-        reject(
-            ErrorClass::kParserTypeError, call.span,
-            "X-18: window '" + arg_names[i] + "' cannot be an argument of SubWorker '" + callee->name + "'",
-            "move data through a kernel");
-      }
-    }
-  }
   // Rank-dependent conditions around collectives of the callee (03 X-33).
   for (const auto& c : program_.facts(callee.get()).rank_conditions) {
     for (const int p : c.params) {

@@ -5,6 +5,7 @@ The outcome is the set of reports, each with its id, severity and the lines that
 platform, the schedule or the number of host threads.
 """
 
+import itertools
 import pathlib
 import re
 import warnings
@@ -144,7 +145,7 @@ def test_row_under_200_schedules(path):  # 03 G-10, M-35
     for nranks in module.P:
         program, arrays, golden = module.build(nranks)
         compiled, _ = compiled_with_warnings(program, arrays, nranks, "a2a3sim")
-        for seed in range(200):
-            found, same, _ = outcome(compiled, arrays, golden, path, schedule="explore", seed=seed)
-            assert found == want, (nranks, seed)
+        for seed, threads in itertools.product(range(200), (1, 2, 4)):
+            found, same, _ = outcome(compiled, arrays, golden, path, schedule="explore", seed=seed, threads=threads)
+            assert found == want, (nranks, seed, threads)
             check_values(module.EXPECT, same)

@@ -111,5 +111,6 @@ def report(file: str) -> str:
         lines = str(error).replace(f"{ROOT}/", "").splitlines()
     else:
         raise AssertionError(f"{file} runs without an error")
-    end = next((i for i, line in enumerate(lines) if line.lstrip().startswith("= help")), len(lines) - 1)
-    return "\n".join(line.rstrip() for line in lines[: end + 1]) + "\n"
+    end = next((i for i, line in enumerate(lines) if line.lstrip().startswith(("= help", "= fix"))), len(lines) - 1)
+    kept = [line.rstrip() for line in lines[: end + 1] if not line.lstrip().startswith("= note")]
+    return "\n".join(kept) + "\n"

@@ -92,7 +92,8 @@ ExprPtr Typer::index_entry(const ExprPtr& e, const std::string& what) const {
   }
   if (is_float(e->type->dtype)) {
     type_error(what + " must be an integer scalar, got a floating-point scalar (" + found + ")",
-               "keep index arithmetic in integers: use // instead of /, or pl.cast(value, pl.INT32)");
+               "keep index arithmetic in integers: use // instead of /, or pl.cast(value, pl.INT32)",
+               form >= kFormPld ? "X-27" : "");
   }
   if (!is_int(e->type->dtype)) type_error(what + " must be an integer scalar, got " + found);
   if (const auto c = const_int(e)) return int_const(*c, DType::kIndex, e->span);
@@ -107,7 +108,7 @@ void Typer::integer_as(int i, DType dtype) {
   if (!is_scalar(i) || !is_int(type(i).dtype)) {
     if (is_scalar(i) && is_float(type(i).dtype)) {
       bad(i, "an integer scalar (a floating-point scalar is rejected here)",
-          "keep such values in integers, or pl.cast(value, pl.INT32)");
+          "keep such values in integers, or pl.cast(value, pl.INT32)", form >= kFormPld ? "X-27" : "");
     }
     bad(i, "an integer scalar");
   }
@@ -271,7 +272,7 @@ AtomicType Typer::atomic_attr(int i, DType element) {
   value_error("AtomicAddDtypeValid: atomic=pl.AtomicType.Add does not support dtype " + text + " on the '" +
                   arch_text() + "' platform; accepted are FP32, FP16, INT32, INT16, INT8" +
                   (a5() ? "" : ", BF16"),
-              "accumulate in FP32 and cast once at the end");
+              "accumulate in FP32 and cast once at the end", form >= kFormPld ? "X-24" : "");
 }
 
 // ---- lists

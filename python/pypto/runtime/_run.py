@@ -214,6 +214,8 @@ def _log_findings(report: Any) -> None:
         text = f"{d.id + ': ' if d.id else ''}{d.message}"
         if d.file:
             text += f" ({d.file}:{d.line})"
+        if d.help:
+            text += f"; fix: {d.help}"
         (logger.warning if d.severity == "warning" else logger.info)("%s", text)
 
 

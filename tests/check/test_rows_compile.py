@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the compiler says about wrong programs of the distributed namespace: a program per row of 03 sections 9.2, 9.3.
+
+Each error names its id, the line in the file and what the row demands; each has a fix.
+"""
+
+import pytest
+from pypto.runtime import RunConfig
+from rows import COPY, arrays, compile_for, line_of, text_of
+
+BUFFERS = "data_buf = pld.alloc_window_buffer({data_shape}, dtype={data_dtype})"
+SIGNAL = "signal_buf = pld.alloc_window_buffer({signal_shape}, dtype={signal_dtype})"
+DATA_VIEW = "data = pld.window(data_buf, {data_shape}, dtype={data_dtype})"
+SIGNAL_VIEW = "signal = pld.window(signal_buf, {signal_shape}, dtype={signal_dtype})"
+CALL = "on_device(x[r], y[r], data, signal, {device})  # <- here"
+LOAD = "r = pld.tile.remote_load(data, peer=0, offsets={offsets}, shape=[1, 64])  # <- here\ny = pl.store(r, [0, 0], y)"
+NOTIFY = "pld.system.notify(signal, {args}, op=pld.NotifyOp.AtomicAdd)  # <- here\n" + COPY
+
+
+def dispatch(device):
+    return {"dispatch": CALL.replace("{device}", device)}
+
+
+def buffers(*lines):
+    return {"buffers": "\n".join(lines)}
+
+
+def views(*lines):
+    return {"views": "\n".join(lines)}
+
+
+def load(offsets):
+    return {"kernel": LOAD.replace("{offsets}", offsets)}
+
+
+def notify(args, **more):
+    return {"kernel": NOTIFY.replace("{args}", args), **more}
+
+
+def push(line):
+    return f"t = pl.load(x, [0, 0], [1, 64])\n{line}  # <- here\n{COPY}"
+
+
+SUB_WORKER = """
+@pl.function(level=pl.Level.HOST, role=pl.Role.SubWorker)
+def look(w: pl.Tensor[[1, 64], pl.FP32]):
+    pass
+
+"""
+
+# id, pieces of the program, what the message names
+ERRORS = [
+    (
+        "X-1",
+        {"kernel": f"pld.tensor.putt(data, 0, x)  # <- here\n{COPY}"},
+        ["Unknown distributed operation 'pld.tensor.putt'", "pld.tensor.put"],
+    ),
+    ("X-1", {"kernel": f"pld.foo.put(data, 0, x)  # <- here\n{COPY}"}, ["Unknown distributed operation 'pld.foo.put'"]),
+    ("X-2", {"kernel": f"q = pld.world_size()  # <- here\n{COPY}"}, ["world_size", "HOST", "kernel"]),
+    (
+        "X-2",
+        {"device": "pld.system.wait(signal, [0, 0], 1, cmp=pld.WaitCmp.Ge)  # <- here\ny = kernel(x, y, data, signal)"},
+        ["wait", "device orchestration", "InCore"],
+    ),
+    (
+        "X-2",
+        {"dispatch": "on_device(x[r], y[r], data, signal, device=r)\npld.tensor.put(data, 0, x)  # <- here"},
+        ["put", "HOST"],
+    ),
+    ("X-3", {"device": "y = kernel(x, y, x, signal)  # <- here"}, ["kernel", "data", "DistributedTensor", "Tensor"]),
+    (
+        "X-3",
+        {
+            "kernel": "r = pld.tile.remote_load(x, peer=0, offsets=[0, 0], shape=[1, 64])  # <- here\ny = pl.store(r, [0, 0], y)"
+        },
+        ["DistributedTensor"],
+    ),
+    ("X-4", {"device": "y = kernel(x, y, data, signal, device=0)  # <- here"}, ["'device'", "kernel"]),
+    ("X-5", dispatch("device=r * 2"), ["r * 2", "pl.range(pld.world_size())"]),
+    ("X-5", dispatch("device=1.5"), ["1.5"]),
+    ("X-5", dispatch("device=-1"), ["-1"]),
+    ("X-7", {"dispatch": "on_device(x[r], y[r], data, signal)  # <- here"}, ["on_device", "'data', 'signal'"]),
+    ("X-9", {"dispatch": "kernel(x[r], y[r], data, signal)  # <- here"}, ["'kernel'", "'program'"]),
+    ("X-10", buffers("data_buf = pld.alloc_window_buffer([1, 64])  # <- here", SIGNAL), ["dtype"]),
+    (
+        "X-10",
+        buffers("data_buf = pld.alloc_window_buffer([0, 64], dtype=pl.FP32)  # <- here", SIGNAL),
+        ["positive", "0"],
+    ),
+    ("X-10", buffers("data_buf = pld.alloc_window_buffer([], dtype=pl.FP32)  # <- here", SIGNAL), ["non-empty"]),
+    (
+        "X-10",
+        buffers("data_buf = pld.alloc_window_buffer([1, 64], dtype=pl.FP32, name='d')  # <- here", SIGNAL),
+        ["name"],
+    ),
+    (
+        "X-10",
+        buffers("data_buf = pld.alloc_window_buffer([1, 64], dtype=pl.FP32, align=64)  # <- here", SIGNAL),
+        ["align"],
+    ),
+    ("X-10", buffers("data_buf = pld.alloc_window_buffer(256, dtype=pl.FP32)  # <- here", SIGNAL), ["dtype"]),
+    (
+        "X-12",
+        buffers(BUFFERS, SIGNAL, "idle = pld.alloc_window_buffer([4, 1], dtype=pl.INT32)  # <- here"),
+        ["'idle'", "pld.tensor.window"],
+    ),
+    (
+        "X-13",
+        buffers("data_buf = pld.alloc_window_buffer([1, 32], dtype=pl.FP32)", SIGNAL)
+        | views(DATA_VIEW + "  # <- here", SIGNAL_VIEW),
+        ["[1, 64]", "256 bytes", "128", "data_buf"],
+    ),
+    (
+        "X-13",
+        buffers("data_buf = pld.alloc_window_buffer(64)", SIGNAL) | views(DATA_VIEW + "  # <- here", SIGNAL_VIEW),
+        ["256 bytes", "64"],
+    ),
+    ("X-14", views("data = pld.window(x, [1, 64], dtype=pl.FP32)  # <- here", SIGNAL_VIEW), ["Ptr handle"]),
+    ("X-14", views("data = pld.window(data_buf, [1, 64])  # <- here", SIGNAL_VIEW), ["dtype"]),
+    ("X-14", views("data = pld.window(data_buf, [1, 64], dtype=pl.FP32, row=1)  # <- here", SIGNAL_VIEW), ["row"]),
+    (
+        "X-15",
+        views("data = pld.window(data_buf, [1, 32], dtype=pl.FP32)", SIGNAL_VIEW) | dispatch("device=r"),
+        ["'data'", "[1, 64]", "[1, 32]"],
+    ),
+    (
+        "X-15",
+        views("data = pld.window(data_buf, [1, 64], dtype=pl.INT32)", SIGNAL_VIEW) | dispatch("device=r"),
+        ["'data'", "int32", "fp32"],
+    ),
+    (
+        "X-17",
+        {
+            **buffers(
+                BUFFERS,
+                "other_buf = pld.alloc_window_buffer([1, 64], dtype=pl.FP32)",
+                SIGNAL,
+                DATA_VIEW,
+                "other = pld.window(other_buf, [1, 64], dtype=pl.FP32)",
+                SIGNAL_VIEW,
+            ),
+            **views("on_device(x[r], y[r], data, signal, device=r)"),
+            "dispatch": "data = other  # <- here",
+        },
+        ["Rebinding loop-carried DistributedTensor", "data_buf", "other_buf"],
+    ),
+    (
+        "X-18",
+        {"before": SUB_WORKER, "dispatch": "on_device(x[r], y[r], data, signal, device=r)\nlook(data)  # <- here"},
+        ["data"],
+    ),
+    ("X-20", notify("-1, [0, 0], 1"), ["-1", "nranks"]),
+    ("X-21", notify("0, [0], 1"), ["notify", "1 entries", "rank 2"]),
+    ("X-21", load("[0]"), ["remote_load", "1 entries", "rank 2"]),
+    (
+        "X-21",
+        {
+            "kernel": f"pld.tensor.put(data, 0, x, dst_offsets=[0], src_offsets=[0, 0], shape=[1, 32])  # <- here\n{COPY}"
+        },
+        ["put", "rank 2"],
+    ),
+    (
+        "X-22",
+        {"kernel": push("pld.tile.remote_store(pl.cast(t, pl.FP16), data, peer=0, offsets=[0, 0])")},
+        ["fp16", "fp32"],
+    ),
+    (
+        "X-22",
+        {"data_dtype": "pl.FP16", "kernel": f"pld.tensor.put(data, 0, x)  # <- here\n{COPY}"},
+        ["fp16", "fp32", "same element type"],
+    ),
+    ("X-23", notify("0, [0, 0], 1", signal_dtype="pl.FP32"), ["INT32", "fp32"]),
+    (
+        "X-23",
+        {
+            "signal_dtype": "pl.INT16",
+            "kernel": f"pld.system.wait(signal, [0, 0], 1, cmp=pld.WaitCmp.Ge)  # <- here\n{COPY}",
+        },
+        ["INT32", "int16"],
+    ),
+    (
+        "X-24",
+        {
+            "data_dtype": "pl.UINT8",
+            "kernel": push(
+                "pld.tile.remote_store(pl.cast(t, pl.UINT8), data, peer=0, offsets=[0, 0], atomic=pld.AtomicType.Add)"
+            ),
+        },
+        ["uint8", "INT16"],
+    ),
+    (
+        "X-25",
+        {"kernel": f"pld.tensor.put(data, 0, x, chunk_rows=-1, chunk_cols=4)  # <- here\n{COPY}"},
+        ["chunk_rows", "-1"],
+    ),
+    (
+        "X-25",
+        {"kernel": f"pld.tensor.put(data, 0, x, pipeline=True)  # <- here\n{COPY}"},
+        ["pipeline=True requires both chunk_rows>0 and chunk_cols>0"],
+    ),
+    ("X-27", notify("1.0, [0, 0], 1"), ["peer", "1.0"]),
+    ("X-27", notify("1, [0, 0], 1.0"), ["value", "1.0"]),
+    (
+        "X-27",
+        {"kernel": f"pld.system.wait(signal, [0, 0], 1.0, cmp=pld.WaitCmp.Ge)  # <- here\n{COPY}"},
+        ["expected", "1.0"],
+    ),
+    ("X-27", load("[0, 0.5]"), ["offsets", "0.5"]),
+    ("X-30", {"kernel": f"signal = pld.tensor.barrier(None)  # <- here\n{COPY}"}, ["signal cannot be None"]),
+    ("X-30", {"kernel": f"signal = pld.tensor.barrier(data)  # <- here\n{COPY}"}, ["INT32"]),
+    (
+        "X-30",
+        {"kernel": f"data = pld.tensor.allreduce(data, op=pld.ReduceOp.Sum)  # <- here\n{COPY}"},
+        ["requires an explicit signal"],
+    ),
+    (
+        "X-30",
+        {"kernel": f"data = pld.tensor.allreduce(data, signal, op=pld.ReduceOp.Sum, mode='tree')  # <- here\n{COPY}"},
+        ['mode must be "ring" or "mesh"'],
+    ),
+    (
+        "X-30",
+        {"kernel": f"data = pld.tensor.allreduce(data, signal, op=pld.ReduceOp.Sum, core_num=2)  # <- here\n{COPY}"},
+        ["supported only in a HOST orchestrator"],
+    ),
+    (
+        "X-30",
+        {
+            "data_dtype": "pl.INT16",
+            "kernel": f"data = pld.tensor.allreduce(data, signal, op=pld.ReduceOp.Sum)  # <- here\n{COPY}",
+        },
+        ["FP16", "BF16", "FP32", "INT32", "int16"],
+    ),
+    (
+        "X-30",
+        {"kernel": f"data = pld.tensor.broadcast(data, signal, root=9)  # <- here\n{COPY}"},
+        ["root (9) must be a valid rank in [0, 2)"],
+    ),
+    (
+        "X-30",
+        {
+            "signal_shape": "[1, 1]",
+            "dispatch": "on_device(x[r], y[r], data, signal, device=r)\npld.tensor.barrier(signal)  # <- here",
+        },
+        ["signal shape[0]", "participating device count"],
+    ),
+    (
+        "X-32",
+        {
+            "kernel": f"for i in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):\n    signal = pld.tensor.barrier(signal)  # <- here\n{COPY}"
+        },
+        ["split_aiv"],
+    ),
+    ("X-34", {"kernel": "r = pld.tensor.put(data, 0, x)\ny = pl.store(r, [0, 0], y)  # <- here"}, ["'r'"]),
+    ("X-54", load("[0, 1]"), ["remote_load", "dimension 1", "offset 1 + extent 64", "64"]),
+    ("X-54", load("[0, -1]"), ["remote_load", "dimension 1", "-1"]),
+    ("X-54", notify("0, [4, 0], 1"), ["notify", "4"]),
+    (
+        "X-63",
+        {"kernel": f"pld.system.defer_wait(signal, [0, 0], 1, cmp=pld.WaitCmp.Ge)  # <- here\n{COPY}"},
+        ["defer_wait"],
+    ),
+]
+
+
+@pytest.mark.parametrize("id,pieces,names", ERRORS, ids=[f"{e[0]}-{i}" for i, e in enumerate(ERRORS)])
+def test_error(id, pieces, names, load_source):  # 03 X-0
+    text = text_of(**pieces)
+    module = load_source(text)
+    with pytest.raises(Exception) as caught:
+        compile_for(module.program, arrays(2), 2)
+    said = str(caught.value)
+    assert id in said or id in [d.id for d in getattr(caught.value, "diagnostics", [])], said
+    assert f".py:{line_of(text)}:" in said, said
+    for name in names:
+        assert name in said, (name, said)
+
+
+# id, pieces, what the warning names
+WARNINGS = [
+    ("X-8", {"bound": "1", **dispatch("device=r")}, ["rank 1", "2 devices"], False),
+    (
+        "X-11",
+        {
+            **buffers(SIGNAL),
+            **views("data_buf = pld.alloc_window_buffer([1, 64], dtype=pl.FP32)  # <- here", DATA_VIEW, SIGNAL_VIEW),
+        },
+        ["data_buf", "line 38"],
+        True,
+    ),
+    (
+        "X-27",
+        {
+            "kernel": "f = pl.cast(me, pl.FP32)\ng = f * 2.0  # <- here\ny = pl.store(pl.add(pl.load(x, [0, 0], [1, 64]), g), [0, 0], y)"
+        },
+        ["fp32"],
+        True,
+    ),
+    (
+        "X-33",
+        {"kernel": f"if me == 0:\n    signal = pld.tensor.barrier(signal)  # <- here\n{COPY}"},
+        ["barrier"],
+        False,
+    ),
+    (
+        "X-69",
+        {"kernel": f"pld.system.wait(signal, [0, 0], 0, cmp=pld.WaitCmp.Ge)  # <- here\n{COPY}"},
+        ["expected=0"],
+        True,
+    ),
+    (
+        "X-29",
+        {"data_shape": "[512, 512]", "kernel": "pld.tensor.get(data, (me + 1) % n, data)  # <- here\n" + COPY},
+        ["1048576 bytes"],
+        True,
+    ),
+]
+
+
+@pytest.mark.parametrize("id,pieces,names,here", WARNINGS, ids=[w[0] for w in WARNINGS])
+def test_warning(id, pieces, names, here, load_source):  # 03 X-0, M-37
+    text = text_of(**pieces)
+    compiled, said = compile_for(load_source(text).program, arrays(2), 2)
+    said = [w for w in said if w.startswith(f"{id}:") or f"{id}:" in w]
+    assert said, "no such warning"
+    assert all(name in said[0] for name in names), said
+    if here:
+        assert f".py:{line_of(text)}]" in said[0], said
+    assert "help: " in said[0]
+
+
+@pytest.mark.parametrize("platform,accepted", [("a2a3sim", True), ("a5sim", False)])
+def test_bf16_adds_by_platform(platform, accepted, load_source):  # 03 X-24, O-37
+    line = (
+        "pld.tile.remote_store(pl.cast(t, pl.BF16), data, peer=(me + 1) % n, offsets=[0, 0], atomic=pld.AtomicType.Add)"
+    )
+    module = load_source(text_of(data_dtype="pl.BF16", kernel=push(line)))
+    if accepted:
+        compile_for(module.program, arrays(2), 2, platform)
+        return
+    with pytest.raises(Exception, match="X-24") as caught:
+        compile_for(module.program, arrays(2), 2, platform)
+    assert "bf16" in str(caught.value) and "a5" in str(caught.value)
+
+
+@pytest.mark.parametrize("checks", ["default", "strict", "off"])
+@pytest.mark.parametrize(
+    "id,pieces,names",
+    [
+        ("X-6", dispatch("device=7"), ["7", "[0, 2)", "[4, 9]"]),
+        (
+            "X-6",
+            {"bound": "3", "dispatch": "on_device(x[0], y[0], data, signal, device=r)  # <- here"},
+            ["2", "[0, 2)", "[4, 9]"],
+        ),
+        (
+            "X-13",
+            buffers("data_buf = pld.alloc_window_buffer([pld.world_size(), 16], dtype=pl.FP32)", SIGNAL)
+            | views(DATA_VIEW + "  # <- here", SIGNAL_VIEW),
+            ["data_buf", "256 bytes", "128"],
+        ),
+        ("X-20", notify("me + 1, [0, 0], 1"), ["peer 2", "[0, 2)", "logical ranks 0, 1"]),
+    ],
+)
+def test_at_the_call(id, pieces, names, checks, load_source):  # 03 D-32, M-37: an error with every kind of checking
+    from pypto.runtime import SimOptions
+
+    text = text_of(**pieces)
+    given = arrays(2)
+    compiled, _ = compile_for(load_source(text).program, given, 2, ids=[4, 9])
+    with pytest.raises(RuntimeError) as caught:
+        compiled(*given, config=RunConfig(platform="a2a3sim", sim=SimOptions(checks=checks)))
+    said = str(caught.value)
+    assert said.startswith(id), said
+    assert f".py:{line_of(text)}:" in said, said
+    assert said.rstrip().splitlines()[-1].lstrip(" =").startswith("fix: "), said
+    for name in names:
+        assert name in said, said
