@@ -352,7 +352,8 @@ Value FunctionBuilder::call_function(const std::shared_ptr<FunctionSource>& sour
     }
     if (dispatch && callee->is_sub_worker && values[i].type() && values[i].type()->is_window()) {
       reject(ErrorClass::kParserTypeError, call.span,
-             "X-18: window '" + arg_names[i] + "' cannot be an argument of SubWorker '" + callee->name + "'",
+             "X-18: the DistributedTensor '" + arg_names[i] + "' cannot be an argument of SubWorker '" +
+                 callee->name + "'",
              "move data through a kernel");
     }
     converted[i] = convert_argument(*callee, i, values[i], syntax[i] ? syntax[i]->span : call.span, dispatch);

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the checker share."""
 
-import importlib.util
 import pathlib
 import sys
 
 import pytest
+from rows import load_file
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE / "planted"))
@@ -28,13 +28,3 @@ def load_source(tmp_path):
     yield load
     for name in made:
         sys.modules.pop(name, None)
-
-
-def load_file(path, name, made=None):
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    if made is not None:
-        made.append(name)
-    spec.loader.exec_module(module)
-    return module

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small programs around one mistake: the text of a module with `{holes}`, and what its run says."""
 
+import importlib.util
+import sys
 import warnings
 
 import numpy as np
@@ -66,6 +68,16 @@ DEFAULTS = {
     "dispatch": "on_device(x[r], y[r], data, signal, device=r)",
 }
 DEPTH = {"kernel": 1, "device": 1, "buffers": 1, "views": 2, "dispatch": 2}
+
+
+def load_file(path, name, made=None):
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    if made is not None:
+        made.append(name)
+    spec.loader.exec_module(module)
+    return module
 
 
 def text_of(before="", **holes) -> str:

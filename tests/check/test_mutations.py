@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from conftest import load_file
 from mutants import host_rounds, mutants, two_rounds
 from pypto import Error
 from pypto.ir.distributed_compiled_program import DistributedConfig
 from pypto.runtime import RunConfig, SimOptions, last_report
+from rows import load_file
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 

@@ -12,9 +12,9 @@ import warnings
 
 import numpy as np
 import pytest
-from conftest import load_file
 from pypto.ir.distributed_compiled_program import DistributedConfig
 from pypto.runtime import RunConfig, SimOptions, last_report
+from rows import load_file
 from worlds import Accepted, Mismatch, Rejected, Report, Warns
 
 PLANTED = sorted((pathlib.Path(__file__).parent / "planted").glob("[0-9]*.py"))

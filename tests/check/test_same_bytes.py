@@ -7,9 +7,8 @@ The planted programs serve: some are right, some race, some stop (03 M-35, 04 SI
 import itertools
 
 import pytest
-from conftest import load_file
 from pypto.runtime import RunConfig, SimOptions, last_report
-from rows import compile_for
+from rows import compile_for, load_file
 from test_planted import PLANTED
 from worlds import Rejected
 
