@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from random import Random
 
@@ -60,6 +61,7 @@ class Generator(Statements):
         self.big = (rows * rng.choice([1, 1, 2, 3]), cols * rng.choice([1, 1, 2]))
         self.dynamic = rng.random() < 0.4
         self.helpers: list[Kernel] = []
+        self.tall: set[str] = set()
 
     def fresh(self, stem: str) -> str:
         self.counter += 1
@@ -75,7 +77,7 @@ class Generator(Statements):
     def annotation(self, v: Var, dynamic: bool = False) -> str:
         if v.kind == "scalar":
             return f"pl.Scalar[pl.{v.dt}]"
-        dims = [str(n) for n in v.shape]
+        dims = [str(n * (2 if axis == 0 and v.name in self.tall else 1)) for axis, n in enumerate(v.shape)]
         if dynamic:
             dims[0] = "M"
         base = f"pl.Tensor[[{', '.join(dims)}], pl.{v.dt}]"
@@ -192,6 +194,7 @@ class Generator(Statements):
         rng = self.rng
         args = []
         target: dict[str, Var] = {}
+        sliced = False
         loop = rng.random() < 0.2
         inner = pad + "    " if loop else pad
         prepare: list[str] = []
@@ -209,10 +212,11 @@ class Generator(Statements):
                     args.append(v.name)
                 continue
             writes = p in k.outs
+            taken = {re.sub(r"^pl.slice\(|[\[,].*", "", a) for a in args}
             pool = [
                 v
                 for v in params
-                if v.dt == p.dt and v.shape == p.shape and v.name not in args and (v.kind != "in" or not writes)
+                if v.dt == p.dt and v.shape == p.shape and v.name not in taken and (v.kind != "in" or not writes)
             ]
             if not writes and p.kind == "in" and pool and rng.random() < 0.7:
                 v = rng.choice(pool)
@@ -226,7 +230,10 @@ class Generator(Statements):
                     v.kind = "local"
                 else:
                     params.append(v)
-            args.append(v.name)
+                    if not self.dynamic and rng.random() < 0.25:
+                        self.tall.add(v.name)
+            args.append(self.part(v))
+            sliced |= writes and args[-1] != v.name
             if writes:
                 target[p.name] = v
                 if v.kind != "local" and v not in written:
@@ -236,17 +243,45 @@ class Generator(Statements):
             lines.append(f"{pad}for step in pl.range({rng.choice(['2', '0, 3', '3, 0, -1', '1'])}):")
         call = f"{self.call_prefix}{k.name}({', '.join(args)})"
         results = [target[p.name] for p in k.outs]
-        if rng.random() < 0.25:
+        if loop or rng.random() < 0.75:
+            pass
+        elif rng.random() < 0.5:  # a task that may not be submitted
+            lines.append(f"{pad}if {self.control_condition(params)}:")
+            inner = pad + "    "
+        if sliced or rng.random() < 0.25:
             lines.append(f"{inner}{call}")
         else:
             lines.append(f"{inner}{', '.join(v.name for v in results)} = {call}")
 
+    def part(self, v: Var) -> str:
+        """The whole of an argument, or a window of rows of a taller one."""
+        if v.name not in self.tall:
+            return v.name
+        rows = v.shape[0]
+        at = self.rng.choice([0, rows, self.rng.randint(0, rows)])
+        spelling = self.rng.choice(["subscript", "slice"])
+        if spelling == "subscript":
+            return f"{v.name}[{at}:{at + rows}, :]"
+        return f"pl.slice({v.name}, [{rows}, {v.shape[1]}], [{at}, 0])"
+
+    def control_condition(self, params) -> str:
+        arrays = [v for v in params if v.shape and v.dt not in ("BF16", "FP16")]
+        scalars = [v for v in params if v.kind == "scalar" and v.dt in ("INT32", "INT64")]
+        if scalars and self.rng.random() < 0.4:
+            return f"{self.rng.choice(scalars).name} {self.rng.choice(['<', '>='])} 4"
+        if not arrays:
+            return "pl.const(1, pl.INT32) == 1"
+        v = self.rng.choice(arrays)
+        limit = "0.5" if is_float(v.dt) else "1"
+        return f"pl.read({v.name}, [{self.rng.randrange(v.shape[0])}, {self.rng.randrange(v.shape[1])}]) {self.rng.choice(['<', '>'])} {limit}"
+
     def region(self, params, written, lines, pad) -> None:
         """A region in place, tile level or tensor level, sometimes over blocks of rows."""
         rng = self.rng
-        inputs = [v for v in params if v.kind == "in" and v.shape]
+        inputs = [v for v in params if v.kind == "in" and v.shape and v.name not in self.tall]
         if not inputs:
-            return
+            inputs = [self.tensor_param("in", rng.choice(self.dtypes), self.big)]
+            params += inputs
         out = Var(self.fresh("y"), "out", rng.choice(self.dtypes), self.big, self.big, style="bulk")
         params.append(out)
         written.append(out)
@@ -271,6 +306,8 @@ class Generator(Statements):
 
     def argument(self, v: Var):
         rng = np.random.default_rng(self.seed * 1000 + sum(map(ord, v.name)))
+        if v.name in self.tall:
+            v = Var(v.name, v.kind, v.dt, (2 * v.shape[0], v.shape[1]))
         if v.kind == "scalar":
             return float(rng.integers(-8, 8)) / 4 if is_float(v.dt) else int(rng.integers(0, 9))
         if is_float(v.dt):
