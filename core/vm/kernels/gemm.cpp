@@ -20,6 +20,7 @@ namespace {
 // Rows, or bytes of an operand, up to which reading it where it lies beats packing it.
 constexpr int64_t kDirectRows = 2 * kMaxRows;
 constexpr int64_t kDirectBytes = 64 << 10;
+constexpr int64_t kSmallBytes = 32 << 10;
 // Rows of B that are farther apart are packed even for few rows of A: panel by panel each would touch its own
 // pages.
 constexpr int64_t kWideRowBytes = 4 << 10;
@@ -145,8 +146,11 @@ void gemm_float(const Gemm& g) {
     for (int64_t k0 = 0; k0 < g.k; k0 += kBlockK) {
       const int64_t kb = std::min(kBlockK, g.k - k0);
       const PanelsOfB b = panels_of_b(g, k0, kb, n0, nb);
-      for (int64_t m0 = 0; m0 < g.m; m0 += kBlockM) {
-        const int64_t mb = std::min(kBlockM, g.m - m0);
+      // A few rows of A are widened at a time while all of B is in the first-level cache.
+      const bool small = g.a.dtype != DType::kFp32 && kb * nb * 4 <= kSmallBytes;
+      const int64_t block = small ? kDirectRows : kBlockM;
+      for (int64_t m0 = 0; m0 < g.m; m0 += block) {
+        const int64_t mb = std::min(block, g.m - m0);
         const BlockOfA a = block_of_a(g, m0, mb, k0, kb);
         for (int64_t j = 0; j < nb; j += kPanel) {
           Panel t;
