@@ -462,3 +462,40 @@ def test_tile_products_take_no_transposition(keyword):  # O-1803, O-111
     x = numbers((16, 16))
     run(f"t = pl.load(x, [0, 0], [16, 16])\no = pl.store(pl.matmul(t, t, {keyword}=False), [0, 0], o)", x=x, o=o)
     np.testing.assert_allclose(o, x @ x, rtol=1e-4, atol=1e-4)
+
+
+def test_floor_division_of_run_time_numbers():  # B-33, O-606
+    a, b = np.array([-7, 7, -8, 9, -1], np.int32), np.array([3, -3, 4, -5, 7], np.int32)
+    text = """
+@pl.jit
+def f(a: pl.Tensor[[5], pl.INT32], b: pl.Tensor[[5], pl.INT32], q: pl.Out[pl.Tensor[[5], pl.INT32]],
+      r: pl.Out[pl.Tensor[[5], pl.INT32]]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        for i in pl.range(5):
+            pl.write(q, [i], pl.read(a, [i]) // pl.read(b, [i]))
+            pl.write(r, [i], pl.read(a, [i]) % pl.read(b, [i]))
+    return q, r
+"""
+    q, r = np.zeros(5, np.int32), np.zeros(5, np.int32)
+    jit(text, a, b, q, r)
+    np.testing.assert_array_equal(q, a // b)
+    np.testing.assert_array_equal(r, a % b)
+
+
+def test_a_carried_accumulator_read_under_its_old_name():  # B-40, 01 L-97: the final sum, and a warning
+    a, b = numbers((16, 64)), numbers((64, 16), 208)
+    text = """
+@pl.jit
+def f(a: pl.Tensor[[16, 64], pl.FP32], b: pl.Tensor[[64, 16], pl.FP32], o: pl.Out[pl.Tensor[[16, 16], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        acc0 = pl.matmul(pl.load(a, [0, 0], [16, 16]), pl.load(b, [0, 0], [16, 16]))
+        for k, (acc,) in pl.range(16, 64, 16, init_values=(acc0,)):
+            nxt = pl.matmul_acc(acc, pl.load(a, [0, k], [16, 16]), pl.load(b, [k, 0], [16, 16]))
+            result = pl.yield_(nxt)
+        o = pl.store(acc0, [0, 0], o)
+    return o
+"""
+    o = np.zeros((16, 16), np.float32)
+    with pytest.warns(UserWarning, match="acc0"):
+        jit(text, a, b, o)
+    np.testing.assert_allclose(o, a @ b, rtol=1e-4, atol=1e-4)
