@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
+#include <type_traits>
 
 #include "core/vm/kernels/elements.h"
+#include "core/vm/kernels/flags.h"
 #include "core/vm/kernels/kernels.h"
 
 namespace pypto::vm {
@@ -17,11 +19,30 @@ void loop(const E* lhs, const E* rhs, uint8_t* out, size_t n, F holds) {
   }
 }
 
+template <class E>
+constexpr DType dtype_of() {
+  if constexpr (std::is_same_v<E, float>) return DType::kFp32;
+  if constexpr (std::is_same_v<E, Fp16>) return DType::kFp16;
+  if constexpr (std::is_same_v<E, Bf16>) return DType::kBf16;
+  if constexpr (std::is_same_v<E, int8_t>) return DType::kInt8;
+  if constexpr (std::is_same_v<E, int16_t>) return DType::kInt16;
+  if constexpr (std::is_same_v<E, int32_t>) return DType::kInt32;
+  if constexpr (std::is_same_v<E, uint8_t>) return DType::kUInt8;
+  return DType::kNone;
+}
+
 template <class E, bool kSpreadLhs, bool kSpreadRhs>
 void run(CompareOp op, const void* lhs, const void* rhs, uint8_t* out, size_t n) {
   if (n == 0) return;
   const auto* a = static_cast<const E*>(lhs);
   const auto* b = static_cast<const E*>(rhs);
+  constexpr Spread kSpread = kSpreadLhs ? Spread::kLhs : kSpreadRhs ? Spread::kRhs : Spread::kNone;
+  const size_t done = compare_vectors(op, dtype_of<E>(), kSpread, lhs, rhs, out, n);
+  if (!kSpreadLhs) a += done;
+  if (!kSpreadRhs) b += done;
+  out += done;
+  n -= done;
+  if (n == 0) return;
   switch (op) {
     case CompareOp::kEq:
       return loop<E, kSpreadLhs, kSpreadRhs>(a, b, out, n, [](auto x, auto y) { return x == y; });

@@ -104,6 +104,7 @@ struct Lanes {
 };
 
 // The conversion instructions of x86 give the same bits but for the payload of NaN, which ours drop.
+#undef PYPTO_FP16_INSTRUCTIONS
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2 && !defined(HWY_DISABLE_F16C)
 #define PYPTO_FP16_INSTRUCTIONS 1
 #else

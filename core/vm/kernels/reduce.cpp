@@ -12,6 +12,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "core/vm/kernels/flags.h"
 #include "core/vm/kernels/kernels.h"
 #include "core/vm/kernels/lanes-inl.h"
 
@@ -279,7 +280,8 @@ ReduceKernel reduce_kernel(ReduceOp op, DType dtype) {
 }
 
 int32_t arg_row(const void* row, size_t n, DType dtype, bool greatest) {
-  int32_t index = 0;
+  int32_t index = arg_row_vectors(row, n, dtype, greatest);
+  if (index >= 0) return index;
   with_element(dtype, [&](auto* tag) { index = arg_in_row(static_cast<decltype(tag)>(row), n, greatest); });
   return index;
 }
