@@ -289,21 +289,20 @@ void Analysis::compare(Actor& actor, int32_t object_id, int64_t part, const Box&
   known.clear();
   bool replaced = false;  // the racing write replaced such a write
   bool late_write = false;
-  const Entry* racing = nullptr;
-  Box racing_box;
-  Entry racing_copy;
-  bool quiet = false;
-  h.visit(box, [&](History::Node& node) {
-    const Entry& old = node.entry;
+  Earliest conflicting, quiet;
+  std::pair<int64_t, int64_t> latest{-1, -1};  // of the writes that this access replaces: first byte, age
+  const auto look = [&](const Box& where, const Entry& old) {
     const bool old_writes = old.kind != vm::AccessKind::kRead;
-    if (look_for_unwritten && old_writes) written.push_back(node.box);
+    if (look_for_unwritten && old_writes) written.push_back(where);
     if (actor.clock.knows(old.chain, old.epoch)) {
       if (old_writes) {
         entry.after_write = true;
-        if (entry.kind == vm::AccessKind::kRead) known.push_back(node.box);
+        if (entry.kind == vm::AccessKind::kRead) known.push_back(where);
       }
-      if (!prunes(entry, old) || !covers(box, node.box) || unwritten_.count(old.sequence)) return false;
-      if (old_writes) {
+      if (!prunes(entry, old) || !covers(box, where) || unwritten_.count(old.sequence)) return false;
+      const std::pair at{where.base, old.sequence};
+      if (old_writes && at > latest) {
+        latest = at;
         entry.prior[0] = {old.chain, old.epoch};
         entry.prior[1] = old.prior[0];
       }
@@ -315,27 +314,33 @@ void Analysis::compare(Actor& actor, int32_t object_id, int64_t part, const Box&
     entry.after_write = entry.after_write || replaced;
     if (entry.kind != vm::AccessKind::kRead) unwritten_.erase(old.sequence);  // it reads too early: a race
     late_write = late_write || old_writes;
-    const bool conflict = conflicts(old, entry);
-    const bool overlap_only = options_.strict && !conflict && overlaps_quietly(old, entry);
-    if ((conflict && (!racing || quiet)) || (overlap_only && !racing)) {
-      racing_copy = old;
-      racing_box = node.box;
-      racing = &racing_copy;
-      quiet = !conflict;
+    if (conflicts(old, entry)) {
+      conflicting.offer(where, old);
+    } else if (options_.strict && overlaps_quietly(old, entry)) {
+      quiet.offer(where, old);
     }
     return false;
-  });
-  if (racing) {
+  };
+  if (entry.kind == vm::AccessKind::kRead) {
+    h.visit_writes(box, look);
+    h.prune_reads(
+        box, [&](uint32_t chain, uint32_t epoch) { return actor.clock.knows(chain, epoch); },
+        [&](const Entry& old) { return unwritten_.empty() || !unwritten_.count(old.sequence); });
+  } else {
+    h.visit(box, look);
+  }
+  const Earliest& racing = conflicting.found ? conflicting : quiet;
+  if (racing.found) {
     Found f;
     f.object = object_id;
-    f.a = racing_copy;
-    f.a_box = racing_box;
+    f.a = racing.entry;
+    f.a_box = racing.box;
     f.b = entry;
     f.b_box = box;
-    f.quiet = quiet;
+    f.quiet = !conflicting.found;
     // Only the bytes of this race count: an earlier write of others says nothing about them.
     if (entry.after_write && entry.kind == vm::AccessKind::kRead) {
-      const auto meets = [&](const Box& b) { return overlap(b, racing_box); };
+      const auto meets = [&](const Box& b) { return overlap(b, racing.box); };
       f.b.after_write = replaced || std::any_of(known.begin(), known.end(), meets);
     }
     locate(f, shape);
@@ -350,10 +355,9 @@ void Analysis::compare_cells(Actor& actor, int32_t object_id, const Box& box, co
                              const Shape& shape) {
   Object& o = object(object_id);
   if (o.cells.empty()) return;
-  const int64_t last = std::min<int64_t>(box.end(), o.cells.end());
-  for (int64_t at = box.base & ~int64_t{3}; at < last; at += 4) {
+  for (const int64_t at : o.cells.within(box.base, box.end())) {
     Cell* c = o.cells.find(at);
-    if (!c || !overlap(box, box_of_range(at, at + 4))) continue;
+    if (!overlap(box, box_of_range(at, at + 4))) continue;
     const int32_t now = entry.kind == vm::AccessKind::kRead ? 0 : value_of_cell(o, at);
     for (const Mod& m : o.cells.mods.range(c->mods)) {
       if (m.kind == Mod::Kind::kWrite || actor.clock.knows(m.chain, m.epoch)) continue;

@@ -130,27 +130,74 @@ struct Cell {
 class Cells {
  public:
   bool empty() const { return cells_.empty(); }
-  /// Past the last byte that may hold a cell.
-  int64_t end() const { return static_cast<int64_t>(at_.size()) * 4; }
   Cell* find(int64_t offset) {
-    const auto i = static_cast<size_t>(offset / 4);
-    return i < at_.size() && at_[i] ? &cells_[at_[i] - 1] : nullptr;
+    if (at_.empty()) return nullptr;
+    if (dense_) {
+      const auto i = static_cast<size_t>(offset / 4);
+      return i < at_.size() && at_[i] ? &cells_[at_[i] - 1] : nullptr;
+    }
+    const uint32_t found = at_[place(offset)];
+    return found ? &cells_[found - 1] : nullptr;
+  }
+  /// Offsets of the cells in bytes [begin, end), ascending.
+  std::vector<int64_t> within(int64_t begin, int64_t end) const {
+    std::vector<int64_t> found;
+    if (dense_) {
+      for (int64_t at = begin & ~int64_t{3}; at < std::min(end, end_); at += 4) {
+        if (find(at)) found.push_back(at);
+      }
+      return found;
+    }
+    for (const int64_t at : offsets_) {
+      if (at + 4 > begin && at < end) found.push_back(at);
+    }
+    std::sort(found.begin(), found.end());
+    return found;
   }
   const Cell* find(int64_t offset) const { return const_cast<Cells*>(this)->find(offset); }
   /// The cell at `offset` of a slice of `bytes`; `value` is what it holds if it is new.
   Cell& get(int64_t offset, int64_t bytes, int32_t value) {
     if (Cell* c = find(offset)) return *c;
-    const auto i = static_cast<size_t>(offset / 4);
-    if (at_.size() <= i) at_.resize(std::max(i + 1, static_cast<size_t>(bytes / 4)), 0);
-    cells_.push_back({}).initial = value;
-    at_[i] = static_cast<uint32_t>(cells_.size());
-    return cells_.back();
+    if (at_.empty()) {
+      dense_ = bytes <= kDense;
+      at_.resize(dense_ ? static_cast<size_t>(bytes / 4) : 64, 0);
+    }
+    Cell& made = cells_.push_back({});
+    made.initial = value;
+    if (!dense_) offsets_.push_back(offset);
+    end_ = std::max(end_, dense_ ? bytes : offset + 4);
+    const auto number = static_cast<uint32_t>(cells_.size());
+    if (dense_) {
+      const auto i = static_cast<size_t>(offset / 4);
+      if (at_.size() <= i) at_.resize(i + 1, 0);
+      at_[i] = number;
+    } else if (2 * cells_.size() <= at_.size()) {
+      at_[place(offset)] = number;
+    } else {
+      at_.assign(2 * at_.size(), 0);
+      for (uint32_t k = 0; k < offsets_.size(); ++k) at_[place(offsets_[k])] = k + 1;
+    }
+    return made;
   }
   ListPool<Mod> mods;
   ListPool<WaitNote> waits;
 
  private:
-  std::vector<uint32_t> at_;  ///< by offset / 4: 1 + index of the cell
+  static constexpr int64_t kDense =
+      65536;  ///< bytes: larger signals are mostly rows of which a rank uses one cell
+
+  /// Where `offset` is in the hash table, or would be.
+  size_t place(int64_t offset) const {
+    const size_t mask = at_.size() - 1;
+    size_t i = (static_cast<uint64_t>(offset) * 0x9E3779B97F4A7C15ull >> 32) & mask;
+    while (at_[i] && offsets_[at_[i] - 1] != offset) i = (i + 1) & mask;
+    return i;
+  }
+
+  bool dense_ = true;
+  int64_t end_ = 0;
+  std::vector<uint32_t> at_;      ///< 1 + index of the cell: by offset / 4, or a hash table
+  std::vector<int64_t> offsets_;  ///< of the cells, for the hash table
   Chunks<Cell, 4096> cells_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -36,39 +37,117 @@ struct Entry {
   } prior[2];
 };
 
-/// Accesses of one object that may still race with something to come.
+/// Accesses of one object that may still race with something to come. Reads of the same bytes lie together:
+/// many ranks may read what nobody writes, and of each other reads only want to know whether they are newer.
 class History {
  public:
-  struct Node {
-    Box box;
-    Entry entry;
-  };
-  using List = std::multimap<int64_t, Node>;  ///< by first byte
-
-  /// Calls visit(node) for every node that overlaps `box`; removes it when visit says so.
+  /// Calls visit(box, entry) for every access that overlaps `box`; removes it when visit says so.
   template <class Visit>
   void visit(const Box& box, Visit visit) {
-    const int64_t end = box.end();
-    for (auto it = list_.lower_bound(box.base - longest_); it != list_.end() && it->first < end;) {
-      const auto here = it++;
-      if (here->second.box.end() <= box.base || !overlap(box, here->second.box)) continue;
-      if (visit(here->second)) list_.erase(here);
+    visit_writes(box, visit);
+    for_each(reads_, box, [&](Reads& r) {
+      remove(r, [&](size_t i) { return visit(r.box, r.entries[i]); });
+      return r.entries.empty();
+    });
+  }
+  /// The same without plain reads.
+  template <class Visit>
+  void visit_writes(const Box& box, Visit visit) {
+    for_each(writes_, box, [&](Write& w) { return visit(w.box, w.entry); });
+  }
+  /// Removes the reads inside `box` that `known(chain, epoch)` and `may_go(entry)` accept.
+  template <class Known, class MayGo>
+  void prune_reads(const Box& box, Known known, MayGo may_go) {
+    for_each(reads_, box, [&](Reads& r) {
+      if (!covers(box, r.box)) return false;
+      remove(r,
+             [&](size_t i) { return known(r.stamps[i].chain, r.stamps[i].epoch) && may_go(r.entries[i]); });
+      return r.entries.empty();
+    });
+  }
+  void add(const Box& box, const Entry& entry) {
+    if (entry.kind != vm::AccessKind::kRead) {
+      class_of(writes_, box).emplace(box.base, Write{box, entry});
+      return;
     }
+    auto& same_size = class_of(reads_, box);
+    auto [it, end] = same_size.equal_range(box.base);
+    while (it != end && !(it->second.box == box)) ++it;
+    if (it == end) it = same_size.emplace(box.base, Reads{box, {}, {}});
+    it->second.stamps.push_back({entry.chain, entry.epoch});
+    it->second.entries.push_back(entry);
   }
-  Node& add(const Box& box, const Entry& entry) {
-    const int64_t extent = box.end() - box.base;
-    if (extent > longest_) longest_ = extent;
-    return list_.emplace(box.base, Node{box, entry})->second;
-  }
-  size_t size() const { return list_.size(); }
   void clear() {
-    list_.clear();
-    longest_ = 0;
+    writes_.clear();
+    reads_.clear();
   }
 
  private:
-  List list_;
-  int64_t longest_ = 0;  ///< bytes between first and last byte of the longest box
+  struct Write {
+    Box box;
+    Entry entry;
+  };
+  struct Reads {
+    Box box;
+    std::vector<Entry::Stamp> stamps;  ///< of the entries, for fast looks
+    std::vector<Entry> entries;        ///< in order of addition
+  };
+  /// Accesses by the size class of their extent and by first byte: a large one does not make looking for
+  /// small ones slow.
+  template <class T>
+  using Classes = std::vector<std::multimap<int64_t, T>>;
+
+  template <class T>
+  static std::multimap<int64_t, T>& class_of(Classes<T>& classes, const Box& box) {
+    const auto k = static_cast<size_t>(std::bit_width(static_cast<uint64_t>(box.end() - box.base)));
+    if (classes.size() <= k) classes.resize(k + 1);
+    return classes[k];
+  }
+  template <class T, class Visit>
+  static void for_each(Classes<T>& classes, const Box& box, Visit visit) {
+    const int64_t end = box.end();
+    for (size_t k = 0; k < classes.size(); ++k) {
+      std::multimap<int64_t, T>& list = classes[k];
+      if (list.empty()) continue;
+      for (auto it = list.lower_bound(box.base - (int64_t{1} << k)); it != list.end() && it->first < end;) {
+        const auto here = it++;
+        if (here->second.box.end() <= box.base || !overlap(box, here->second.box)) continue;
+        if (visit(here->second)) list.erase(here);
+      }
+    }
+  }
+  template <class Goes>
+  static void remove(Reads& r, Goes goes) {
+    size_t kept = 0;
+    for (size_t i = 0; i < r.entries.size(); ++i) {
+      if (goes(i)) continue;
+      if (kept != i) {
+        r.entries[kept] = r.entries[i];
+        r.stamps[kept] = r.stamps[i];
+      }
+      ++kept;
+    }
+    r.entries.resize(kept);
+    r.stamps.resize(kept);
+  }
+
+  Classes<Write> writes_;
+  Classes<Reads> reads_;
+};
+
+/// The access that a report names, of those that race with one: by first byte, then age.
+struct Earliest {
+  bool found = false;
+  Box box;
+  Entry entry;
+
+  bool offer(const Box& b, const Entry& e) {
+    if (found && (box.base < b.base || (box.base == b.base && entry.sequence < e.sequence))) return false;
+    found = true;
+    box = b;
+    entry = e;
+    return true;
+  }
 };
 
 }  // namespace pypto::check

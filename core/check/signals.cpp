@@ -53,26 +53,21 @@ void Analysis::notify(Notify&& n) {
   const Shape shape{1, &unit, DType::kInt32};
 
   // Plain accesses of the cell that are not ordered before this notify (03 M-23).
-  const Entry* racing = nullptr;
-  Entry racing_copy;
-  Box racing_box;
+  Earliest racing;
   const ActorInfo& me = metas_[meta].info;
-  o.shared.visit(box, [&](History::Node& node) {
-    const Entry& old = node.entry;
-    if (racing || old.chain == m.chain || m.release->at(old.chain) >= old.epoch) return false;
+  o.shared.visit(box, [&](const Box& where, const Entry& old) {
+    if (old.chain == m.chain || m.release->at(old.chain) >= old.epoch) return false;
     const ActorInfo& other = metas_[old.meta].info;
     // Another part of the same block may have been told by a pipe before this notify was committed.
     if (other.dispatch == me.dispatch && other.task == me.task && other.block == me.block) return false;
-    racing_copy = old;
-    racing_box = node.box;
-    racing = &racing_copy;
+    racing.offer(where, old);
     return false;
   });
-  if (racing) {
+  if (racing.found) {
     Found f;
     f.object = n.object;
-    f.a = racing_copy;
-    f.a_box = racing_box;
+    f.a = racing.entry;
+    f.a_box = racing.box;
     f.b = entry_of(m);
     f.b_box = box;
     f.b_notify = true;
@@ -233,11 +228,8 @@ void Analysis::enter_collective(const Entered& x) {
   std::string cells;
   int left = -1;
   int count = 0;
-  const int64_t last = std::min<int64_t>(x.box.end(), o.cells.end());
-  for (int64_t at = x.box.base; at < last; at += 4) {
-    const Cell* found = o.cells.find(at);
-    if (!found) continue;
-    const Cell& c = *found;
+  for (const int64_t at : o.cells.within(x.box.base, x.box.end())) {
+    const Cell& c = *o.cells.find(at);
     int64_t value = c.initial;
     int by = -1;
     for (const Mod& m : o.cells.mods.range(c.mods)) {
