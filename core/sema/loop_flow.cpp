@@ -199,8 +199,9 @@ void FunctionBuilder::run_loop(LoopInfo& loop, const ir::StmtPtr& stmt, const st
     }
   }
   if (loop.explicit_carry && !loop.yielded) {
-    for (const auto& edge : back) rebind_carries(loop, edge);
-    for (const auto& edge : loop.breaks) rebind_carries(loop, edge);
+    for (const auto& edge : back) {
+      if (!edge.before_last) rebind_carries(loop, edge);  // jumps did so themselves
+    }
   }
   if (loop.kind == LoopInfo::Kind::kParallel) check_parallel(loop, end);
   for (const auto& name : assigned) loop.assigned_tasks.insert(name);

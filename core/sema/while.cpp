@@ -44,13 +44,8 @@ void FunctionBuilder::exec_jump(const syn::Stmt& s) {
                std::to_string(regions_.back()->span.line) + " lies between it and its loop",
            {}, notes);
   }
-  // The carried names hold the values that go on (01 L-103): they must be those of the loop.
-  for (size_t i = 0; loop.explicit_carry && i < loop.carried.size(); ++i) {
-    const BindingPtr b = find_binding(loop.carried[i]);
-    if (b && b->kind == Binding::Kind::kVar && b->var == loop.carry_vars[i]) continue;
-    reject(ErrorClass::kParserTypeError, s.span,
-           "Carried value '" + loop.carried[i] + "' has another type at this " + word, {}, notes);
-  }
+  // The carried names hold the values that go on (01 L-103): they are brought into the loop's own cells here.
+  if (loop.explicit_carry) rebind_carries(loop, {flow(), block_, false});
   emit(make(is_break ? ir::StmtKind::kBreak : ir::StmtKind::kContinue, s.span));
   (is_break ? loop.breaks : loop.continues).push_back({flow(), block_, true});
   flow().live = false;

@@ -26,7 +26,9 @@ class Statements(Expressions):
         rng = self.rng
         options = [self.new_value] * 5 + [self.rebind] * 2 + [self.alias] * 2 + [self.view] * 2 + [self.scalar] * 2
         options += (
-            [self.write_element] * 2 + [self.slice_write] * 2 + [self.array_of_scalars, self.accumulate, self.in_place]
+            [self.write_element] * 2
+            + [self.slice_write] * 2
+            + [self.array_of_scalars, self.accumulate, self.in_place, self.swap]
         )
         if self.helpers:
             options += [self.call_helper]
@@ -72,6 +74,18 @@ class Statements(Expressions):
                 lines.append(f"{pad}{v.name} {self.rng.choice(['+=', '*='])} {text}")
             else:
                 lines.append(f"{pad}{v.name} = {text}")
+
+    def swap(self, lines, pad, depth) -> None:
+        names = [v for v in self.own() if not v.acc and v.valid is not None]
+        pairs = [
+            (a, b)
+            for a in names
+            for b in names
+            if a.name < b.name and (a.dt, a.shape, a.valid) == (b.dt, b.shape, b.valid)
+        ]
+        if pairs:
+            a, b = self.rng.choice(pairs)
+            lines.append(f"{pad}{a.name}, {b.name} = {b.name}, {a.name}")
 
     def alias(self, lines, pad, depth) -> None:
         names = [v for v in self.own() if not v.acc]
@@ -285,6 +299,13 @@ class Statements(Expressions):
             explicit = self.rng.random() < 0.4
             for k in range(2):
                 text, _ = self.array(dt, shape, 2)
+                same = [v.name for v in self.own(dt=dt, shape=tuple(shape)) if not v.acc]
+                if same and self.rng.random() < 0.5:  # one of two storages, or the tile itself (L-83, L-185)
+                    text = self.rng.choice(same)
+                    lines.append(f"{pad}    {name} = pl.yield_({text})" if explicit else f"{pad}    {name} = {text}")
+                    if k == 0:
+                        lines.append(f"{pad}else:")
+                    continue
                 if text.startswith("pl.matmul") or (
                     self.level == "tensor" and (text.isidentifier() or "[" in text[:6] or text.startswith("pl.slice"))
                 ):
@@ -350,6 +371,9 @@ class Statements(Expressions):
         ]
         if count:
             self.scope.vars.append(Var(count, "scalar", "INT32", frozen=True))
+        if rng.random() < 0.3:  # in place on the carried value: the initial name sees it (L-97, L-185)
+            at = ", ".join(self.within(e) for e in first.shape)
+            lines.append(f"{inner}pl.write({c}, [{at}], {self.value_of(first.dt)})")
         for _ in range(rng.randint(0, 2)):
             self.statement(lines, inner, depth + 1)
         for _ in range(10):

@@ -92,6 +92,44 @@ def test_carried_tensor_replaced_and_yielded():  # 01 L-97
     np.testing.assert_array_equal(o, x + 3)
 
 
+@pytest.mark.parametrize("level", ["tile", "tensor"])
+def test_carried_value_replaced_before_a_jump(level):  # 01 L-97, L-103
+    if level == "tensor":
+
+        @pl.jit
+        def k(x: pl.Tensor[[8, 16], pl.FP32], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                for i, (c, n) in pl.range(5, init_values=(x, pl.const(0, pl.INT32))):
+                    n = n + pl.const(1, pl.INT32)
+                    if i == 3:
+                        c = pl.add(c, 100.0)
+                        break
+                    if i == 1:
+                        continue
+                    c = pl.add(c, 1.0)
+                o[:] = pl.add(c, pl.cast(n, pl.FP32))
+            return o
+    else:
+
+        @pl.jit
+        def k(x: pl.Tensor[[8, 16], pl.FP32], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                t = pl.load(x, [0, 0], [8, 16])
+                for i, (c, n) in pl.range(5, init_values=(t, pl.const(0, pl.INT32))):
+                    n = n + pl.const(1, pl.INT32)
+                    if i == 3:
+                        c = pl.add(c, 100.0)
+                        break
+                    if i == 1:
+                        continue
+                    c = pl.add(c, 1.0)
+                o = pl.store(pl.add(c, pl.cast(n, pl.FP32)), [0, 0], o)
+            return o
+
+    x, o = run(k)
+    np.testing.assert_array_equal(o, x + 2 + 100 + 4)
+
+
 def test_carried_scalar_of_another_width_is_refused():  # 01 L-83, L-98
     @pl.jit
     def k(x: pl.Tensor[[8, 16], pl.FP32], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
