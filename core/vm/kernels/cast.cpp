@@ -127,12 +127,14 @@ HWY_INLINE V round_lanes(D d, V x) {
   if constexpr (kMode == CastMode::kRint) return hn::Round(x);
   if constexpr (kMode == CastMode::kFloor) return hn::Floor(x);
   if constexpr (kMode == CastMode::kCeil) return hn::Ceil(x);
+  // Ties away from zero: the sum rounds up to the next integer from the half on, and not before.
+  if constexpr (kMode == CastMode::kRound)
+    return hn::Trunc(hn::Add(x, hn::CopySign(hn::Set(d, 0x1.fffffep-2f), x)));
   const auto toward_zero = hn::Trunc(x);
   if constexpr (kMode == CastMode::kNone || kMode == CastMode::kTrunc) return toward_zero;
   const auto fraction = hn::Abs(hn::Sub(x, toward_zero));
   const auto half = hn::Set(d, 0.5f);
   const auto away = hn::Add(toward_zero, hn::CopySign(hn::Set(d, 1.0f), x));
-  if constexpr (kMode == CastMode::kRound) return hn::IfThenElse(hn::Ge(fraction, half), away, toward_zero);
   // Ties to odd: a tie at an even integer moves away from zero. Ties exist only where halving is exact.
   const auto halved = hn::Mul(toward_zero, half);
   const auto is_even = hn::Eq(halved, hn::Trunc(halved));
