@@ -48,6 +48,7 @@ sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "check" / "planted")]
 from pypto import _core  # noqa: E402
 
 PLANTED = Path("tests/check/planted")
+LARGE = Path("tests/core/large_operations.py")
 PLATFORMS = ("a2a3sim", "a5sim")
 SCHEDULES = ("fast", "timed", "explore")
 CHECKS = ("default", "strict", "off")
@@ -98,6 +99,7 @@ def calls() -> list[tuple[str, Path, list[str]]]:
             label = "_".join(w.strip("-") for w in words if w != "--cost")
             name = "_".join(p for p in (step, label, f"P{world.count(',') + 1}", platform) if p)
             found.append((name, Path("examples", folder, f"{step}.py"), ["-p", platform, "-d", world, *words]))
+    found.append(("large_operations", LARGE, []))
     return found
 
 
@@ -243,7 +245,7 @@ def record_planted(recorder: Recorder, path: Path) -> bool:
 
 def fingerprint() -> str:
     """Of everything that the files depend on."""
-    inputs = [Path(_core.__file__), Path(__file__), *sorted((ROOT / PLANTED).glob("*.py"))]
+    inputs = [Path(_core.__file__), Path(__file__), ROOT / LARGE, *sorted((ROOT / PLANTED).glob("*.py"))]
     inputs += sorted((ROOT / "examples").rglob("*.py")) + sorted((ROOT / "python" / "pypto").rglob("*.py"))
     digest = hashlib.sha256()
     for path in inputs:
