@@ -21,6 +21,22 @@ void for_each_run(const Box& box, int level, int64_t at, Run run) {
 }
 
 uint64_t hash_bytes(uint64_t h, const uint8_t* p, int64_t n) {
+  if (n >= 256) {  // four chains of multiplications at once
+    uint64_t lane[4] = {h, h ^ 0xA0761D6478BD642Full, h ^ 0xE7037ED1A0B428DBull, h ^ 0x8EBC6AF09C88C6E3ull};
+    for (; n >= 32; p += 32, n -= 32) {
+      uint64_t w[4];
+      std::memcpy(w, p, 32);
+      for (int k = 0; k < 4; ++k) {
+        lane[k] = (lane[k] ^ w[k]) * 0x9E3779B97F4A7C15ull;
+        lane[k] ^= lane[k] >> 29;
+      }
+    }
+    h = 0;
+    for (const uint64_t x : lane) {
+      h = (h ^ x) * 0x9E3779B97F4A7C15ull;
+      h ^= h >> 29;
+    }
+  }
   while (n >= 8) {
     uint64_t w;
     std::memcpy(&w, p, 8);
