@@ -293,6 +293,17 @@ void Analysis::settle_write() {
   compare(actor, p.object, p.part, p.box, p.entry, shape);
 }
 
+/// Keeps the earliest of each statement.
+static void offer(std::vector<Earliest>& rivals, const Box& box, const Entry& entry) {
+  for (Earliest& r : rivals) {
+    if (r.entry.site == entry.site && r.entry.remote == entry.remote) {
+      r.offer(box, entry);
+      return;
+    }
+  }
+  rivals.emplace_back().offer(box, entry);
+}
+
 void Analysis::compare(Actor& actor, int32_t object_id, int64_t part, const Box& box, Entry& entry,
                        const Shape& shape) {
   History& h = history(object_id, part);
@@ -305,7 +316,7 @@ void Analysis::compare(Actor& actor, int32_t object_id, int64_t part, const Box&
   known.clear();
   bool replaced = false;  // the racing write replaced such a write
   bool late_write = false;
-  Earliest conflicting, quiet;
+  std::vector<Earliest> conflicting, quiet;    // of each statement
   std::pair<int64_t, int64_t> latest{-1, -1};  // of the writes that this access replaces: first byte, age
   const auto look = [&](const Box& where, const Entry& old) {
     const bool old_writes = old.kind != vm::AccessKind::kRead;
@@ -331,9 +342,9 @@ void Analysis::compare(Actor& actor, int32_t object_id, int64_t part, const Box&
     if (entry.kind != vm::AccessKind::kRead) unwritten_.erase(old.sequence);  // it reads too early: a race
     late_write = late_write || old_writes;
     if (conflicts(old, entry)) {
-      conflicting.offer(where, old);
+      offer(conflicting, where, old);
     } else if (options_.strict && overlaps_quietly(old, entry)) {
-      quiet.offer(where, old);
+      offer(quiet, where, old);
     }
     return false;
   };
@@ -345,15 +356,18 @@ void Analysis::compare(Actor& actor, int32_t object_id, int64_t part, const Box&
   } else {
     h.visit(box, look);
   }
-  const Earliest& racing = conflicting.found ? conflicting : quiet;
-  if (racing.found) {
+  std::vector<Earliest>& rivals = conflicting.empty() ? quiet : conflicting;
+  std::sort(rivals.begin(), rivals.end(), [](const Earliest& x, const Earliest& y) {
+    return std::pair(x.box.base, x.entry.sequence) < std::pair(y.box.base, y.entry.sequence);
+  });
+  for (const Earliest& racing : rivals) {
     Found f;
     f.object = object_id;
     f.a = racing.entry;
     f.a_box = racing.box;
     f.b = entry;
     f.b_box = box;
-    f.quiet = !conflicting.found;
+    f.quiet = conflicting.empty();
     // Only the bytes of this race count: an earlier write of others says nothing about them.
     if (entry.after_write && entry.kind == vm::AccessKind::kRead) {
       const auto meets = [&](const Box& b) { return overlap(b, racing.box); };
