@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "core/vm/emitter.h"
 #include "core/vm/scalar.h"
@@ -221,7 +222,7 @@ Operand FunctionEmitter::operand(const ExprPtr& e, bool as_value) {
       }
     }
   }
-  o.reg = expr(e);
+  o.reg = as_value && cut_from_snapshot(e) ? value_of_address(e) : expr(e);
   if (o.name.empty() && e->type && e->type->storage) o.name = e->type->storage->name;
   return o;
 }
@@ -362,8 +363,10 @@ FunctionEmitter::Regs FunctionEmitter::operation(const Expr& e, const Regs* want
   OpInsn op;
   op.op = e.op;
   op.attrs = e.attrs;
+  const bool base_value = std::exchange(base_as_value_, false);
   for (size_t i = 0; i < e.args.size(); ++i) {
-    op.operands.push_back(operand(e.args[i], used_as_value(row, static_cast<int>(i))));
+    op.operands.push_back(
+        operand(e.args[i], used_as_value(row, static_cast<int>(i)) || (i == 0 && base_value)));
   }
   std::vector<const Type*> parts;
   if (e.type) flatten(*e.type, &parts);
@@ -549,6 +552,24 @@ void FunctionEmitter::statement(const Stmt& s) {
   }
 }
 
+bool FunctionEmitter::cut_from_snapshot(const ExprPtr& e) const {
+  const Expr* at = e.get();
+  bool address = false;
+  while (at && at->kind == ExprKind::kOp && op_row(at->op).alias == AliasClass::kView && at->type &&
+         at->type->is_tensor() && !at->args.empty()) {
+    address = true;
+    at = at->args[0].get();
+  }
+  return address && at && at->kind == ExprKind::kVar && snapshots_.count(at->var.get()) != 0;
+}
+
+Reg FunctionEmitter::value_of_address(const ExprPtr& e) {
+  base_as_value_ = true;
+  const Reg out = expr(e);
+  base_as_value_ = false;
+  return out;
+}
+
 bool FunctionEmitter::needs_snapshot(const Var& var, const ExprPtr& value) const {
   if (!kernel() || value->kind != ExprKind::kOp || !var.type->is_tensor()) return false;
   if (op_row(value->op).alias != AliasClass::kView || !uses_.value_uses.count(&var)) return false;
@@ -608,10 +629,12 @@ void FunctionEmitter::assign(const Stmt& s) {
   if (s.targets.size() == 1) {
     const Var& var = *s.targets[0];
     if (needs_snapshot(var, s.value)) {
+      const bool base_value = cut_from_snapshot(s.value);
       if (!snapshots_.count(&var)) snapshots_[&var] = new_reg(RegClass::kView, var.type->dtype);
       OpInsn op;
       op.op = OpId::k_snapshot;
-      op.operands.push_back({Operand::Kind::kReg, targets[0], {}, var.name});
+      const Reg from = base_value ? value_of_address(s.value) : targets[0];
+      op.operands.push_back({Operand::Kind::kReg, from, {}, var.name});
       op.results.push_back(snapshots_[&var]);
       op.result_is_tile.push_back(0);
       op.result_space.push_back(MemorySpace::kUnset);

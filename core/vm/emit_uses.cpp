@@ -15,6 +15,7 @@ class UseWalker {
     for (const auto& p : fn_.params) assigned(p, p->type);
     walk(fn_.body);
     spread_writes();
+    spread_values();
     for (auto& [var, path] : paths_) {
       out_.ranges[var] = {path.empty() ? nullptr : path.back().first,
                           path.empty() ? nullptr : path.back().second};
@@ -52,8 +53,11 @@ class UseWalker {
       case ExprKind::kOp: {
         const OpRow& row = op_row(e->op);
         effects(*e, row);
-        for (size_t i = 0; i < e->args.size(); ++i)
-          expr(e->args[i], value_operand(row, static_cast<int>(i), *e));
+        for (size_t i = 0; i < e->args.size(); ++i) {
+          // An address cut from an address is, as a value, a part of the other's value (01 L-87).
+          const bool base = i == 0 && row.alias == AliasClass::kView && e->type && e->type->is_tensor();
+          expr(e->args[i], base ? value && !address_ : value_operand(row, static_cast<int>(i), *e));
+        }
         return;
       }
       case ExprKind::kCall: {
@@ -79,6 +83,28 @@ class UseWalker {
     if (row.alias == AliasClass::kInPlace && param == row.inplace_param) return false;
     if (row.cost == CostClass::kComm) return false;
     return static_cast<size_t>(param) < e.args.size();
+  }
+
+  /// Whether a statement gives a name to an address; the variable it is cut from is noted.
+  bool note_base(const Stmt& s) {
+    const Expr* e = s.value.get();
+    const auto is_address = [](const Expr* x) {
+      return x && x->kind == ExprKind::kOp && op_row(x->op).alias == AliasClass::kView && x->type &&
+             x->type->is_tensor() && !x->args.empty();
+    };
+    if (!is_address(e) || s.targets.size() != 1) return false;
+    while (is_address(e)) e = e->args[0].get();
+    if (e && e->kind == ExprKind::kVar) cut_from_.emplace_back(s.targets[0].get(), e->var.get());
+    return true;
+  }
+
+  void spread_values() {
+    for (bool grew = true; grew;) {
+      grew = false;
+      for (const auto& [name, base] : cut_from_) {
+        if (out_.value_uses.count(name)) grew |= out_.value_uses.insert(base).second;
+      }
+    }
   }
 
   void assigned(const VarPtr& var, const TypePtr& type) {
@@ -158,7 +184,10 @@ class UseWalker {
         }
       }
       const bool plain_alias = s.kind == StmtKind::kAssign && s.value && s.value->kind == ExprKind::kVar;
+      // A named address is a place until something uses the name as a value: spread_values() says.
+      address_ = s.kind == StmtKind::kAssign && note_base(s);
       expr(s.value, !plain_alias || !s.value->type->is_tensor());
+      address_ = false;
       for (const auto& v : s.values) expr(v, true);
       expr(s.start, true);
       expr(s.stop, true);
@@ -192,6 +221,8 @@ class UseWalker {
   std::unordered_map<const Var*, Path> paths_;
   /// Storages that a variable was given, and those that its references carry.
   std::map<const Var*, std::set<const Storage*>> assigned_, seen_;
+  std::vector<std::pair<const Var*, const Var*>> cut_from_;
+  bool address_ = false;
 };
 
 }  // namespace

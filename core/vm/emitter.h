@@ -88,6 +88,9 @@ class FunctionEmitter {
   void begin_carries(const ir::Stmt& s);
   void release_dead(const ir::Block& b, const ir::Stmt& s);
   bool needs_snapshot(const ir::Var& var, const ir::ExprPtr& value) const;
+  /// An address whose base has a value of its own (01 L-87): that part of it.
+  bool cut_from_snapshot(const ir::ExprPtr& e) const;
+  Reg value_of_address(const ir::ExprPtr& e);
   bool kernel() const;
 
   struct Loop {
@@ -103,8 +106,9 @@ class FunctionEmitter {
   FunctionCode out_;
   std::unordered_map<const ir::Var*, Regs> var_regs_;
   std::unordered_map<const ir::Var*, Reg> snapshots_;
-  std::vector<Reg> temps_;    // temporaries of the current statement, in order of creation
-  std::vector<Reg> free_[3];  // recycled temporaries by class
+  bool base_as_value_ = false;  ///< the address being emitted is cut from its base's value
+  std::vector<Reg> temps_;      // temporaries of the current statement, in order of creation
+  std::vector<Reg> free_[3];    // recycled temporaries by class
   std::map<std::pair<int64_t, int>, Reg> constants_;
   std::vector<Loop> loops_;
   std::unordered_map<const ir::Stmt*, std::vector<const ir::Var*>>

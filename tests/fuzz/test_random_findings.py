@@ -62,6 +62,34 @@ def test_address_and_a_name_that_is_one_of_two_storages(through_merged):  # 01 L
     np.testing.assert_array_equal(o[4:], x[:4])
 
 
+def test_address_cut_from_an_address_is_a_part_of_its_value():  # 01 L-87
+    @pl.jit
+    def k(x: pl.InOut[pl.Tensor[[8, 16], pl.FP32]], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
+        outer = pl.reshape(x, [4, 32])
+        with pl.at(level=pl.Level.CORE_GROUP):
+            w = outer[0:1, :]
+            outer[0:1, :] = pl.add(w, 10.0)
+            part = w[0:1, 0:16]
+            o[0:1, :] = part
+            o[1:2, :] = pl.add(w[0:1, 0:16], 0.0)
+            o[2:6, 0:8] = pl.reshape(w, [4, 8])
+            o[6:7, :] = pl.slice(pl.reshape(w, [2, 16]), [1, 16], [1, 0])
+            part[0:1, 0:8] = pl.full([1, 8], dtype=pl.FP32, value=-1.0)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            o[7:8, :] = x[0:1, :]
+        return o
+
+    x = np.arange(128, dtype=np.float32).reshape(8, 16)
+    before = x.copy()
+    o = np.zeros_like(x)
+    k(x, o, config=SIM)
+    np.testing.assert_array_equal(o[0], before[0])
+    np.testing.assert_array_equal(o[1], before[0])
+    np.testing.assert_array_equal(o[2:6, 0:8], before[0:2].reshape(4, 8))
+    np.testing.assert_array_equal(o[6], before[1])
+    np.testing.assert_array_equal(o[7], [-1] * 8 + list(before[0, 8:] + 10))
+
+
 def test_carried_tensor_replaced_by_an_on_chip_value():  # 01 L-97: rebound without a yield
     @pl.jit
     def k(x: pl.Tensor[[8, 16], pl.FP32], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
