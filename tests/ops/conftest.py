@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the worst error of each operation and element type after the tests of operations."""
+"""Hands the errors that the tests of operations measured to the summary (`tests/conftest.py`), from workers too."""
 
 import opkit
 
 
-def pytest_terminal_summary(terminalreporter):
-    if not opkit.WORST:
-        return
-    terminalreporter.write_sep("-", "errors of operations in ULP (cells compared)")
-    names = sorted({name for name, _ in opkit.WORST})
-    for name in names:
-        row = [
-            f"{dtype} {worst:g} ({cells})" for (n, dtype), (worst, cells, _) in sorted(opkit.WORST.items()) if n == name
-        ]
-        terminalreporter.write_line(f"{name:22} " + "  ".join(row))
+def pytest_sessionfinish(session):
+    rows = [[*key, *value[:2]] for key, value in opkit.WORST.items()]
+    output = getattr(session.config, "workeroutput", None)
+    if output is None:
+        session.config.operation_errors = getattr(session.config, "operation_errors", []) + rows
+    else:
+        output["operation_errors"] = rows
