@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Host-rail collectives, subset domains and several dispatches per call (03 sections 3.4, 7.5, 13)."""
 
+import re
+
 import numpy as np
 import pypto.language as pl
 import pypto.language.distributed as pld
 import pytest
+from pypto.ir import structural_equal
 from pypto.ir.distributed_compiled_program import DistributedConfig
 from pypto.runtime import RunConfig, last_report
 
@@ -84,6 +87,14 @@ def test_allreduce(p, mode, core_num, explicit, op, reduce):  # C-41 - C-43, C-6
     want = np.broadcast_to(reduce(x.astype(np.float64), axis=0), x.shape)
     np.testing.assert_allclose(y, want, rtol=1e-5, atol=1e-5)
     assert last_report().diagnostics == []
+
+
+def test_marks_of_a_lowered_collective_read_back():  # L-79: what pl.internal.comm_mark( delimits is counted as one
+    lowered = make_allreduce("mesh", 1, True, pld.ReduceOp.Sum).lower(config=world(2))
+    text = lowered.as_python()
+    for mode in ("begin", "end"):
+        assert re.search(rf'pl\.internal\.comm_mark\(signal, name="allreduce", mode="{mode}"', text), text
+    assert structural_equal(lowered, pl.parse(text), enable_auto_mapping=True)
 
 
 @pl.jit.host
