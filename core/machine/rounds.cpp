@@ -82,8 +82,20 @@ void Simulation::run_round() {
   ++round_;
   runnable_.clear();
   runnable_.swap(next_);
-  std::sort(runnable_.begin(), runnable_.end(),
-            [](const Actor* a, const Actor* b) { return a->key < b->key; });
+  if (policy.explores()) {
+    // The order of the round is the order of its commits: the seed chooses it (03 M-35, M-38).
+    policy.begin_round(round_);
+    std::vector<std::pair<uint64_t, Actor*>> order;
+    order.reserve(runnable_.size());
+    for (Actor* actor : runnable_) order.emplace_back(policy.priority(actor->key), actor);
+    std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first < b.first : a.second->key < b.second->key;
+    });
+    for (size_t i = 0; i < order.size(); ++i) runnable_[i] = order[i].second;
+  } else {
+    std::sort(runnable_.begin(), runnable_.end(),
+              [](const Actor* a, const Actor* b) { return a->key < b->key; });
+  }
   for (Actor* actor : runnable_) step_actor(*actor);
   commit();
   schedule();
