@@ -27,10 +27,10 @@ def adds(lhs: Any, rhs: Any) -> Any:
 def addsc(lhs: Any, rhs: Any, rhs2: Any) -> Any:
     """lhs + scalar + rhs2, one rounding per step (O-1403)."""
 
-def aic_gather(x: Any, split: Any = ...) -> Any:
+def aic_gather(x: Any, *, split: Any = ...) -> Any:
     """Joins the lanes' values for the cube (O-2108)."""
 
-def aiv_shard(x: Any, split: Any = ..., lane_stride: Any = ...) -> Any:
+def aiv_shard(x: Any, *, split: Any = ..., lane_stride: Any = ...) -> Any:
     """This lane's part of a cube value (O-2108)."""
 
 def alloc(memory_space: Any, size: Any, *, pinned: Any = ...) -> Any:
@@ -114,7 +114,9 @@ def concat(src0: Any, src1: Any) -> Any:
 def cos(tile: Any) -> Any:
     """Element-wise cosine, radians (chapter 02 section 10)."""
 
-def create(shape: Any, dtype: Any, target_memory: Any = ..., transpose: Any = ..., *, flat_layout: Any = ...) -> Any:
+def create(
+    shape: Any, dtype: Any, target_memory: Any = ..., transpose: Any = ..., *, flat_layout: Any = ...
+) -> Any:
     """Fresh tile of constant shape in an on-chip memory; contents unspecified (O-502)."""
 
 def create_tile(
@@ -222,7 +224,9 @@ def matmul(
 ) -> Any:
     """Matrix product (O-1801 - O-1806)."""
 
-def matmul_acc(acc: Any, lhs: Any, rhs: Any, a_trans: Any = ..., b_trans: Any = ..., init_cond: Any = ...) -> Any:
+def matmul_acc(
+    acc: Any, lhs: Any, rhs: Any, a_trans: Any = ..., b_trans: Any = ..., init_cond: Any = ...
+) -> Any:
     """acc += lhs . rhs in place (O-1805)."""
 
 def matmul_bias(lhs: Any, rhs: Any, bias: Any) -> Any:
