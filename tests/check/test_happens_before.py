@@ -183,7 +183,8 @@ def check(seed, load_source):
         if not racy:
             want = np.repeat(expected(ranks, ops)[:, :, None], WIDE, axis=2)
             np.testing.assert_array_equal(out, want, err_msg=str((seed, sim)))
-    assert all(reported == sets[0] for reported in sets), (seed, sets)
+    # One schedule gives one set (03 M-35); under another order other rivals of an access may be the ones named.
+    assert sets[0] == sets[2], (seed, sets)
     return len(racy)
 
 
