@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/passes/flatten.h"
 
+#include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -37,6 +39,8 @@ class Flatten {
     return out;
   }
 
+  bool failed() const { return failed_ || (jumps_ && !renamed_.empty()); }
+
  private:
   void statement(const Stmt& s, Block& out) {
     if (is_split_loop(s)) {
@@ -51,13 +55,32 @@ class Flatten {
     copy->value = binds ? whole(s.value, out) : part(s.value, out);
     for (auto& v : copy->values) v = part(v, out);
     for (auto& c : copy->carries) c.init = part(c.init, out);
+    if (s.kind == StmtKind::kAssign && s.targets.size() == 1 && is_tile(copy->value))
+      copy->targets = {target(s.targets[0], copy->value, out)};
+    jumps_ = jumps_ || s.kind == StmtKind::kBreak || s.kind == StmtKind::kContinue;
     copy->body = run(s.body);
     copy->else_body = run(s.else_body);
     out.push_back(copy);
   }
 
+  /// A name that holds a tile of one core and then one of the other becomes two, where nothing joins them.
+  VarPtr target(const VarPtr& v, const ExprPtr& value, const Block& out) {
+    const auto now = renamed_.find(v.get());
+    const VarPtr current = now == renamed_.end() ? v : now->second;
+    const auto [where, first] = made_in_.try_emplace(v.get(), &out);
+    if (tile_side(*current->type) == tile_side(*value->type)) return current;
+    if (!first && where->second != &out) failed_ = true;
+    const VarPtr fresh = f_.add_var(v->name, value->type, ir::VarKind::kLocal, v->span);
+    renamed_[v.get()] = fresh;
+    return fresh;
+  }
+
   ExprPtr whole(const ExprPtr& e, Block& out) {
     if (!e) return nullptr;
+    if (e->kind == ExprKind::kVar) {
+      const auto it = renamed_.find(e->var.get());
+      return it == renamed_.end() ? e : ir::var_ref(it->second, e->span);
+    }
     bool same = true;
     std::vector<ExprPtr> args;
     for (const auto& a : e->args) {
@@ -88,10 +111,23 @@ class Flatten {
 
   Function& f_;
   ir::Arch arch_;
+  bool failed_ = false, jumps_ = false;
+  std::unordered_map<const ir::Var*, VarPtr> renamed_;
+  std::unordered_map<const ir::Var*, const Block*> made_in_;  ///< the block of the first definition
 };
 
 }  // namespace
 
-Block one_operation_each(Function& f, ir::Arch arch) { return Flatten(f, arch).run(f.body); }
+TileSide tile_side(const ir::Type& t) {
+  const bool vector = t.space == ir::MemorySpace::kVec || t.space == ir::MemorySpace::kUnset;
+  return vector ? TileSide::kVector : TileSide::kCube;
+}
+
+std::optional<Block> one_operation_each(Function& f, ir::Arch arch) {
+  Flatten flatten(f, arch);
+  Block body = flatten.run(f.body);
+  if (flatten.failed()) return std::nullopt;
+  return body;
+}
 
 }  // namespace pypto::passes

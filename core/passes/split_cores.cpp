@@ -54,9 +54,7 @@ bool is_tile(const ExprPtr& e) { return e && e->type && e->type->is_tile(); }
 bool is_tensor(const ExprPtr& e) { return e && e->type && e->type->is_tensor(); }
 Side other(Side s) { return s == kCube ? kVector : kCube; }
 
-Side side_of(const Type& t) {
-  return t.space == MemorySpace::kVec || t.space == MemorySpace::kUnset ? kVector : kCube;
-}
+Side side_of(const Type& t) { return tile_side(t) == TileSide::kVector ? kVector : kCube; }
 
 /// One core's function while it is written.
 struct Half {
@@ -77,7 +75,9 @@ class Splitter {
 
   /// The pair and the group over it.
   std::array<FunctionPtr, 3> run() {
-    f_.body = one_operation_each(f_, arch_);
+    auto body = one_operation_each(f_, arch_);
+    if (!body) throw NotSplit();
+    f_.body = std::move(*body);
     note_scalars();
     for (const Side s : kSides) {
       Function& fn = *half_[s].fn;
@@ -578,11 +578,11 @@ class Splitter {
     g->uses_cube = g->uses_vector = true;
     g->directions = f_.directions;
     g->effective_directions = f_.effective_directions;
-    g->return_types = f_.return_types;
     g->return_params = f_.return_params;
     ir::Cloner cloner(g.get());
     for (const auto& v : f_.params) g->params.push_back(cloner.var(v));
     for (const auto& v : f_.symbols) g->symbols.push_back(cloner.var(v));
+    for (const auto& t : f_.return_types) g->return_types.push_back(cloner.type(t));
     for (const Side s : kSides) {
       auto call = std::make_shared<Expr>();
       call->kind = ExprKind::kCall;

@@ -255,6 +255,20 @@ class TileForm {
   static ExprPtr retyped(const Expr& e, std::vector<ExprPtr> args, TypePtr type, OpId id) {
     auto copy = std::make_shared<Expr>(e);
     copy->op = id;
+    // Attributes that the form on tiles does not have ask for nothing, or there is no such form.
+    ir::AttrMap attrs;
+    for (const auto& [key, v] : e.attrs.entries()) {
+      const auto& params = ir::op_params(ir::op_row(id), ir::kFormTile);
+      const bool known = std::any_of(params.begin(), params.end(),
+                                     [&](const auto& p) { return p.name == ir::attr_name(key); });
+      const bool listed = ir::op_param_index(ir::op_row(id), ir::attr_name(key)) >= 0;
+      if (known || !listed) {
+        attrs.set(key, v);
+      } else if (const auto* i = std::get_if<int64_t>(&v); !i || *i != 0) {
+        throw NoTileForm();
+      }
+    }
+    copy->attrs = attrs;
     copy->args = std::move(args);
     copy->type = std::move(type);
     return copy;
@@ -279,6 +293,10 @@ class TileForm {
     MemorySpace space = MemorySpace::kUnset;
     if (e.op == OpId::k_aiv_shard) space = MemorySpace::kVec;
     if (e.op == OpId::k_aic_gather) space = MemorySpace::kMat;
+    if (e.op == OpId::k_rsqrt) {
+      if (e.attrs.get_int(AttrKey::k_high_precision)) throw NoTileForm();
+      return op(OpId::k_tile_rsqrt, {args[0]});
+    }
     return retyped(e, std::move(args), as_tile(*e.type, space));
   }
 
