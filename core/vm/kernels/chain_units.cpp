@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which neighbouring steps of a chain run as one in registers.
+#include <optional>
 #include "core/vm/kernels/chain_strips.h"
 
 namespace pypto::vm {
@@ -13,13 +14,37 @@ FuseType fuse_type(DType d) {
   return d == DType::kFp16 ? FuseType::kFp16 : d == DType::kBf16 ? FuseType::kBf16 : FuseType::kFp32;
 }
 
+/// The step that a function of one operand is in a fused unit, if it has one.
+std::optional<FuseOp> fused(UnaryOp op) {
+  switch (op) {
+    case UnaryOp::kNeg:
+      return FuseOp::kNeg;
+    case UnaryOp::kAbs:
+      return FuseOp::kAbs;
+    case UnaryOp::kExp:
+      return FuseOp::kExp;
+    case UnaryOp::kLog:
+      return FuseOp::kLog;
+    case UnaryOp::kSqrt:
+      return FuseOp::kSqrt;
+    case UnaryOp::kRsqrt:
+      return FuseOp::kRsqrt;
+    case UnaryOp::kRecip:
+      return FuseOp::kRecip;
+    case UnaryOp::kRelu:
+      return FuseOp::kRelu;
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
 bool StripRun::fusable(const Step& s) const {
   if (!in_registers(s.dtype) || !in_registers(s.lhs_dtype) || s.out_part != ChainPart::kFull) return false;
   if (s.op.kind == ChainKind::kCast) return !same_dtype(s.dtype, s.lhs_dtype);
   if (!in_registers(s.compute)) return false;
-  if (s.op.kind == ChainKind::kUnary) return s.op.unary != UnaryOp::kSin && s.op.unary != UnaryOp::kCos;
+  if (s.op.kind == ChainKind::kUnary) return fused(s.op.unary).has_value();
   return s.op.kind == ChainKind::kBinary && in_registers(s.rhs_dtype) && s.op.binary != BinaryOp::kLeaky;
 }
 
@@ -38,11 +63,7 @@ void StripRun::append(Unit& unit, const Step& s, bool value_is_lhs, bool value_i
   const auto alone = [&](FuseOp op) { add(op, kNoSlot, ChainPart::kFull, DType::kFp32); };
   if (s.op.kind == ChainKind::kCast) return alone(FuseOp::kPass);
   if (s.op.kind == ChainKind::kUnary) {
-    static constexpr FuseOp kUnary[] = {FuseOp::kNeg,  FuseOp::kAbs,   FuseOp::kExp,   FuseOp::kLog,
-                                        FuseOp::kSqrt, FuseOp::kRsqrt, FuseOp::kRecip, FuseOp::kNeg,
-                                        FuseOp::kNeg,  FuseOp::kRelu};  // by UnaryOp; sine and cosine never
-                                                                        // get here
-    return alone(kUnary[static_cast<int>(s.op.unary)]);
+    return alone(*fused(s.op.unary));
   }
   if (value_is_lhs && value_is_rhs) {
     return alone(s.op.binary == BinaryOp::kMul ? FuseOp::kSquare : FuseOp::kDouble);
