@@ -36,21 +36,15 @@ def _edit(folder: Path, pattern: str, replacement: str, suffixes=(".cpp", ".h", 
     return changed
 
 
-def _drop_function(root: Path, row: completeness.Row) -> int:
-    """A row of float_unary.def is type rule, kernel and definition in one."""
-    return _edit(root / "core/ir", rf"(?m)^PYPTO_FLOAT_UNARY\({row.id},", "PYPTO_FLOAT_UNARY(gone,", (".def",))
-
-
 def drop_typing(root: Path, row: completeness.Row) -> None:
     assert (
         _edit(root / "core/ir/infer", rf"\btype_{row.id}\b(?=\(Typer)", "type_gone")
         or _edit(root / "core/ir/infer", rf"(?m)^(\s*PYPTO_\w+\(\s*){row.id}\b", r"\1gone")
-        or _drop_function(root, row)
+       
     )
 
 
 def drop_execution(root: Path, row: completeness.Row) -> None:
-    _drop_function(root, row)
     for folder in ("core/vm", "core/machine", "core/passes"):
         _edit(root / folder, rf"\bk_{row.id}\b", "k_gone")
 
@@ -60,7 +54,6 @@ def drop_documentation(root: Path, row: completeness.Row) -> None:
 
 
 def drop_tests(root: Path, row: completeness.Row) -> None:
-    _drop_function(root, row)
     _edit(root / "tests", rf"\bk_{row.id}\b", "k_gone")
     _edit(root / "tests", rf'"{row.id}": \(', '"gone": (')
     for folder in ("tests", "examples"):
