@@ -37,10 +37,8 @@ def _edit(folder: Path, pattern: str, replacement: str, suffixes=(".cpp", ".h", 
 
 
 def drop_typing(root: Path, row: completeness.Row) -> None:
-    assert (
-        _edit(root / "core/ir/infer", rf"\btype_{row.id}\b(?=\(Typer)", "type_gone")
-        or _edit(root / "core/ir/infer", rf"(?m)^(\s*PYPTO_\w+\(\s*){row.id}\b", r"\1gone")
-       
+    assert _edit(root / "core/ir/infer", rf"\btype_{row.id}\b(?=\(Typer)", "type_gone") or _edit(
+        root / "core/ir/infer", rf"(?m)^(\s*PYPTO_\w+\(\s*){row.id}\b", r"\1gone"
     )
 
 
