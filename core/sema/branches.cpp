@@ -160,7 +160,8 @@ void FunctionBuilder::exec_if(const syn::Stmt& s, const std::vector<syn::StmtPtr
   const auto take_only = [&](const std::vector<syn::StmtPtr>& arm) {
     // An `elif` belongs to the branch around it, and the last yield of a loop to the loop.
     const bool in_branch = !if_yields_.empty() && if_yields_.back()->loops == loops_.size();
-    const bool in_loop = loops_.size() > frame_->loop_base && loops_.back()->explicit_carry;
+    const bool in_loop =
+        loops_.size() > frame_->loop_base && loops_.back()->explicit_carry && loops_.back()->last == &s;
     IfYield folded;
     folded.folded = true;
     folded.loops = loops_.size();

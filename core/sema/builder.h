@@ -194,6 +194,7 @@ struct LoopInfo {
     bool before_last = false;    ///< before the jump that ends the block
   };
   std::vector<Edge> breaks, continues;
+  const syn::Stmt* last = nullptr;    ///< last statement of the body
   std::set<std::string> entry_reads;  ///< names read while they still had the value of the top
   std::map<std::string, Span> entry_read_spans;
   // explicit carry

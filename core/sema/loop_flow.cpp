@@ -81,6 +81,7 @@ void FunctionBuilder::run_loop(LoopInfo& loop, const ir::StmtPtr& stmt, const st
                                ir::Block& before) {
   std::set<std::string> assigned;
   assigned_names(body, assigned);
+  loop.last = body.empty() ? nullptr : body.back().get();
   const Flow original = flow();
   Flow entry = original;
   for (const auto& name : assigned) {

@@ -573,6 +573,16 @@ Reg FunctionEmitter::value_of_address(const ExprPtr& e) {
 bool FunctionEmitter::needs_snapshot(const Var& var, const ExprPtr& value) const {
   if (!kernel() || value->kind != ExprKind::kOp || !var.type->is_tensor()) return false;
   if (op_row(value->op).alias != AliasClass::kView || !uses_.value_uses.count(&var)) return false;
+  // Nobody else can name what an address of a nameless value is cut from.
+  const Expr* base = value.get();
+  while (base && base->kind == ExprKind::kOp && op_row(base->op).alias == AliasClass::kView &&
+         !base->args.empty()) {
+    base = base->args[0].get();
+  }
+  if (!options_.force_copies && base && base->kind == ExprKind::kOp &&
+      op_row(base->op).alias == AliasClass::kValue) {
+    return false;
+  }
   if (options_.force_copies) return true;
   const Type& t = *value->type;
   if (t.is_window()) return uses_.unknown_written || uses_.waits || !uses_.written.empty();
@@ -640,6 +650,13 @@ void FunctionEmitter::assign(const Stmt& s) {
       op.result_space.push_back(MemorySpace::kUnset);
       out_.ops.push_back(std::move(op));
       add(Opcode::kOp, s.span, "slice").a = static_cast<int32_t>(out_.ops.size()) - 1;
+    } else if (const auto known =
+                   s.value->kind == ExprKind::kVar ? snapshots_.find(s.value->var.get()) : snapshots_.end();
+               known != snapshots_.end() && known->first != &var && uses_.value_uses.count(&var)) {
+      // One more name of an address: as a value it is the same bytes.
+      const Reg from = known->second;
+      if (!snapshots_.count(&var)) snapshots_[&var] = new_reg(RegClass::kView, var.type->dtype);
+      move(snapshots_[&var], from, s.span);
     } else if (snapshots_.count(&var)) {
       // Another value now; later uses must not see the old snapshot.
       move(snapshots_[&var], targets[0], s.span);

@@ -88,6 +88,10 @@ class UseWalker {
   /// Whether a statement gives a name to an address; the variable it is cut from is noted.
   bool note_base(const Stmt& s) {
     const Expr* e = s.value.get();
+    if (e && e->kind == ExprKind::kVar && e->type && e->type->is_tensor() && s.targets.size() == 1) {
+      cut_from_.emplace_back(s.targets[0].get(), e->var.get());  // one more name of it
+      return false;
+    }
     const auto is_address = [](const Expr* x) {
       return x && x->kind == ExprKind::kOp && op_row(x->op).alias == AliasClass::kView && x->type &&
              x->type->is_tensor() && !x->args.empty();

@@ -258,6 +258,8 @@ class Expressions:
     def converted(self, dt, shape, depth):
         src = self.rng.choice([d for d in CASTABLE if d != dt])
         a, va = self.array(src, shape, depth)
+        if a.startswith("pl.matmul("):
+            a = f"pl.abs({a})"
         mode = f', mode="{self.rng.choice(MODES)}"' if self.rng.random() < 0.5 else ""
         return f"pl.cast({a}, pl.{dt}{mode})", va
 
@@ -383,7 +385,7 @@ class Expressions:
                 b, vb = self.array(src, (k, n), 0)
                 if va != (m, k) or vb != (k, n):
                     return None
-                return f"pl.cast(pl.matmul({a}, {b}), pl.{dt})", (m, n)
+                return f"pl.cast(pl.abs(pl.matmul({a}, {b})), pl.{dt})", (m, n)
             if self.rng.random() < 0.5:
                 return None
         else:

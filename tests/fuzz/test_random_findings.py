@@ -225,3 +225,42 @@ def test_helper_that_returns_its_argument_hands_over_that_tile():  # 01 L-59, L-
     x, o = run(k)
     assert o[0, 0] == 50
     np.testing.assert_array_equal(o.reshape(-1)[1:], x.reshape(-1)[1:])
+
+
+def test_second_name_of_an_address_is_the_same_value():  # 01 L-87, L-185
+    @pl.jit
+    def k(x: pl.Tensor[[8, 16], pl.FP32], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            t = pl.add(x, 0.0)
+            v = pl.reshape(t, [16, 8])
+            b = v
+            t[:] = pl.mul(x, 3.0)
+            r = pl.reshape(pl.add(x, 1.0), [16, 8])
+            for i, (c,) in pl.range(2, init_values=(r,)):
+                pl.write(c, [0, 0], 50.0)
+            o[0:4, :] = pl.reshape(pl.add(b, 0.0), [8, 16])[0:4, :]
+            o[4:8, 0:8] = pl.add(r, 0.0)[0:4, :]
+        return o
+
+    x, o = run(k)
+    np.testing.assert_array_equal(o[0:4], x[0:4])
+    assert o[4, 0] == 50 and o[4, 1] == x[0, 1] + 1
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_branch_decided_at_compile_time_inside_a_carrying_loop(flag):  # 01 L-91, L-92, L-97
+    @pl.jit
+    def k(x: pl.Tensor[[8, 16], pl.FP32], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            t = pl.load(x, [0, 0], [8, 16])
+            for i, (c, n) in pl.range(3, init_values=(t, pl.const(0, pl.INT32))):
+                if flag:
+                    m = pl.yield_(pl.add(c, 1.0))
+                else:
+                    m = pl.yield_(pl.add(c, 2.0))
+                r, rn = pl.yield_(m, n + pl.const(1, pl.INT32))
+            o = pl.store(r, [0, 0], o)
+        return o
+
+    x, o = run(k)
+    np.testing.assert_array_equal(o, x + (3 if flag else 6))
