@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which neighbouring steps of a chain run as one in registers.
-#include <optional>
 #include "core/vm/kernels/chain_strips.h"
+
+#include <optional>
 
 namespace pypto::vm {
 
