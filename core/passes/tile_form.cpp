@@ -464,8 +464,10 @@ bool to_tile_form(Function& f, ir::Arch arch) {
     return true;
   } catch (const NoTileForm&) {
     f.vars.resize(vars);
-    return false;
+  } catch (const Failure&) {  // an operation that tiles do not have so
+    f.vars.resize(vars);
   }
+  return false;
 }
 
 }  // namespace pypto::passes

@@ -54,11 +54,34 @@ def _python(root: Path, *folders: str) -> str:
     return "\n".join(p.read_text(encoding="utf-8") for f in folders for p in sorted((root / f).rglob("*.py")))
 
 
+# Where the vector kernels of the steps of each kind are.
+_KERNELS = {"UnaryOp": ("unary.cpp", "trig.cpp"), "BinaryOp": ("binary.cpp", "integer.cpp")}
+
+
+def _steps(root: Path) -> list[str]:
+    """Return one sentence per arithmetic step without a vector kernel or without a reference."""
+    kernels = root / "core/vm/kernels"
+    header = (kernels / "kernels.h").read_text(encoding="utf-8")
+    reference = (kernels / "reference.cpp").read_text(encoding="utf-8")
+    problems = []
+    for enum, files in _KERNELS.items():
+        body = re.search(rf"enum class {enum} : uint8_t \{{(.*?)\}};", header, re.S)[1]
+        vector = "\n".join((kernels / f).read_text(encoding="utf-8") for f in files if (kernels / f).exists())
+        for step in re.findall(r"\b(k[A-Z]\w*)\b", re.sub(r"//[^\n]*|#define[^\n]*", "", body)):
+            if f"{enum}::{step}" not in vector:
+                problems.append(f"step '{enum}::{step}' has no vector kernel in core/vm/kernels ({', '.join(files)})")
+            if f"{enum}::{step}" not in reference:
+                problems.append(f"step '{enum}::{step}' has no reference in core/vm/kernels/reference.cpp")
+    return problems
+
+
 def missing(root: Path) -> list[str]:
     """Return one sentence per thing that a row lacks; each names the row."""
     table = rows(root)
-    problems = []
+    problems = _steps(root)
     typing = _sources(root, "core/ir/infer")
+    functions = (root / "core/ir/float_unary.def").read_text(encoding="utf-8")
+    whole = set(re.findall(r"^PYPTO_FLOAT_UNARY\((\w+), \w+, .+, .+\)", functions, re.M))  # kernel and definition
     typed = set(re.findall(r"\btype_(\w+)\(Typer&", typing))
     for macro, prefix in re.findall(r"^#define (\w+)\([^)]*\)(?:[^\n]*\\\n)*?[^\n]*?type_(\w*)##", typing, re.M):
         typed |= {prefix + name for name in re.findall(rf"^\s*{macro}\(\s*(\w+)", typing, re.M)}
@@ -72,6 +95,10 @@ def missing(root: Path) -> list[str]:
     called = set(re.findall(r"\b(?:pl|pld)(?:\\?\.\w+)*\\?\.(\w+)\\?\(", programs))
     tested |= set(re.findall(r'"(scalar_\w+)": \(', programs))  # operators of scalars are called by their symbols
     for row in table:
+        if row.id in whole:
+            typed.add(row.id)
+            handled.add(row.id)
+            tested.add(row.id)  # the sweeps of tests/core compare each with its definition
         if row.id not in typed:
             problems.append(f"operation '{row.id}' has no typing function type_{row.id} in core/ir/infer")
         if row.id not in handled and row.id not in lowered:

@@ -36,13 +36,21 @@ def _edit(folder: Path, pattern: str, replacement: str, suffixes=(".cpp", ".h", 
     return changed
 
 
+def _drop_function(root: Path, row: completeness.Row) -> int:
+    """A row of float_unary.def is type rule, kernel and definition in one."""
+    return _edit(root / "core/ir", rf"(?m)^PYPTO_FLOAT_UNARY\({row.id},", "PYPTO_FLOAT_UNARY(gone,", (".def",))
+
+
 def drop_typing(root: Path, row: completeness.Row) -> None:
-    assert _edit(root / "core/ir/infer", rf"\btype_{row.id}\b(?=\(Typer)", "type_gone") or _edit(
-        root / "core/ir/infer", rf"(?m)^(\s*PYPTO_\w+\(\s*){row.id}\b", r"\1gone"
+    assert (
+        _edit(root / "core/ir/infer", rf"\btype_{row.id}\b(?=\(Typer)", "type_gone")
+        or _edit(root / "core/ir/infer", rf"(?m)^(\s*PYPTO_\w+\(\s*){row.id}\b", r"\1gone")
+        or _drop_function(root, row)
     )
 
 
 def drop_execution(root: Path, row: completeness.Row) -> None:
+    _drop_function(root, row)
     for folder in ("core/vm", "core/machine", "core/passes"):
         _edit(root / folder, rf"\bk_{row.id}\b", "k_gone")
 
@@ -52,6 +60,7 @@ def drop_documentation(root: Path, row: completeness.Row) -> None:
 
 
 def drop_tests(root: Path, row: completeness.Row) -> None:
+    _drop_function(root, row)
     _edit(root / "tests", rf"\bk_{row.id}\b", "k_gone")
     _edit(root / "tests", rf'"{row.id}": \(', '"gone": (')
     for folder in ("tests", "examples"):
@@ -80,3 +89,18 @@ def test_what_is_removed_is_named(seed, tmp_path):
         drop(kept, row)
         fresh = set(completeness.missing(kept)) - before
         assert any(f"'{row.id}'" in p and word in p for p in fresh), (row.id, word, fresh)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "file,word", [("reference.cpp", "reference"), ("unary.cpp", "kernel"), ("binary.cpp", "kernel")]
+)
+def test_a_step_without_kernel_or_reference_is_named(seed, file, word, tmp_path):
+    copy = tmp_path / "copy"
+    for folder in FOLDERS:
+        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__", "saved"))
+    path = copy / "core/vm/kernels" / file
+    text = path.read_text(encoding="utf-8")
+    step = random.Random(seed).choice(sorted(set(re.findall(r"case ((?:Unary|Binary)Op::k\w+):", text))))
+    path.write_text(re.sub(rf"\b{step}\b", "gone", text), encoding="utf-8")
+    assert any(f"'{step}' has no" in p and word in p for p in completeness.missing(copy)), step

@@ -178,8 +178,10 @@ TEST(KernelsSweep, Unary) {
     };
     for (const Case c :
          {Case{OpId::k_neg, UnaryOp::kNeg, true}, Case{OpId::k_abs, UnaryOp::kAbs, true},
-          Case{OpId::k_exp, UnaryOp::kExp, false}, Case{OpId::k_log, UnaryOp::kLog, false},
-          Case{OpId::k_sqrt, UnaryOp::kSqrt, false}, Case{OpId::k_rsqrt, UnaryOp::kRsqrt, false},
+#define PYPTO_FLOAT_UNARY(id, Name, body, definition) Case{OpId::k_##id, UnaryOp::k##Name, false},
+#include "core/ir/float_unary.def"
+#undef PYPTO_FLOAT_UNARY
+          Case{OpId::k_log, UnaryOp::kLog, false}, Case{OpId::k_rsqrt, UnaryOp::kRsqrt, false},
           Case{OpId::k_tile_rsqrt, UnaryOp::kRsqrt, false}, Case{OpId::k_recip, UnaryOp::kRecip, false},
           Case{OpId::k_relu, UnaryOp::kRelu, true}, Case{OpId::k_not_, UnaryOp::kNot, true}}) {
       for (const DType dtype : arithmetic_dtypes()) {

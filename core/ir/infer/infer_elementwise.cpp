@@ -246,8 +246,9 @@ ExprPtr circular(Typer& t) { return unary(t, {DType::kFp32}, false, kCastHint); 
 
 PYPTO_SAME(neg, signed_unary)
 PYPTO_SAME(abs, signed_unary)
-PYPTO_SAME(exp, float_unary)
-PYPTO_SAME(sqrt, float_unary)
+#define PYPTO_FLOAT_UNARY(id, Name, body, definition) PYPTO_SAME(id, float_unary)
+#include "core/ir/float_unary.def"
+#undef PYPTO_FLOAT_UNARY
 PYPTO_SAME(sin, circular)
 PYPTO_SAME(cos, circular)
 

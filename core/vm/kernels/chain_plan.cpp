@@ -63,12 +63,13 @@ ChainOp chain_op(OpId op) {
       return unary(UnaryOp::kNeg);
     case OpId::k_abs:
       return unary(UnaryOp::kAbs);
-    case OpId::k_exp:
-      return unary(UnaryOp::kExp);
+#define PYPTO_FLOAT_UNARY(id, Name, body, definition) \
+  case OpId::k_##id:                                  \
+    return unary(UnaryOp::k##Name);
+#include "core/ir/float_unary.def"
+#undef PYPTO_FLOAT_UNARY
     case OpId::k_log:
       return unary(UnaryOp::kLog);
-    case OpId::k_sqrt:
-      return unary(UnaryOp::kSqrt);
     case OpId::k_rsqrt:
     case OpId::k_tile_rsqrt:
       return unary(UnaryOp::kRsqrt);

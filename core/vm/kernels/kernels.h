@@ -40,15 +40,16 @@ BinaryKernel binary_kernel(BinaryOp op, DType dtype, Spread spread);
 enum class UnaryOp : uint8_t {
   kNeg,
   kAbs,
-  kExp,
   kLog,
-  kSqrt,
   kRsqrt,
   kRecip,
   kSin,
   kCos,
   kRelu,
   kNot,  ///< bitwise complement
+#define PYPTO_FLOAT_UNARY(id, Name, body, definition) k##Name,
+#include "core/ir/float_unary.def"
+#undef PYPTO_FLOAT_UNARY
 };
 using UnaryKernel = void (*)(const void* in, void* out, size_t n);
 UnaryKernel unary_kernel(UnaryOp op, DType dtype);

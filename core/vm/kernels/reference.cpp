@@ -154,14 +154,15 @@ void unary(UnaryOp op, DType dtype, const void* in, void* out) {
     case UnaryOp::kAbs:
       y = std::fabs(wide);
       break;
-    case UnaryOp::kExp:
-      y = std::exp(wide);
-      break;
+#define PYPTO_FLOAT_UNARY(id, Name, body, definition)                  \
+  case UnaryOp::k##Name: {                                             \
+    y = [](long double x) -> long double { return definition; }(wide); \
+    break;                                                             \
+  }
+#include "core/ir/float_unary.def"
+#undef PYPTO_FLOAT_UNARY
     case UnaryOp::kLog:
       y = std::log(wide);
-      break;
-    case UnaryOp::kSqrt:
-      y = std::sqrt(wide);
       break;
     case UnaryOp::kRsqrt:
       y = 1.0L / std::sqrt(wide);

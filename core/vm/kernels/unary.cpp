@@ -29,9 +29,10 @@ PYPTO_VECTOR_BODY(NegFloat, hn::Neg(x));
 PYPTO_VECTOR_BODY(NegInteger, hn::Sub(hn::Zero(d), x));
 PYPTO_VECTOR_BODY(AbsFloat, hn::Abs(x));
 PYPTO_VECTOR_BODY(AbsInteger, hn::Max(x, hn::Sub(hn::Zero(d), x)));  // the least value stays itself
-PYPTO_VECTOR_BODY(ExpBody, exp_lanes(d, x));
 PYPTO_VECTOR_BODY(LogBody, log_lanes(d, x));
-PYPTO_VECTOR_BODY(SqrtBody, hn::Sqrt(x));
+#define PYPTO_FLOAT_UNARY(id, Name, body, definition) PYPTO_VECTOR_BODY(Name##Body, body);
+#include "core/ir/float_unary.def"
+#undef PYPTO_FLOAT_UNARY
 PYPTO_VECTOR_BODY(RsqrtBody, hn::Div(hn::Set(d, 1.0f), hn::Sqrt(x)));
 PYPTO_VECTOR_BODY(RecipBody, hn::Div(hn::Set(d, 1.0f), x));
 PYPTO_VECTOR_BODY(ReluFloat, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x));
@@ -51,12 +52,13 @@ UnaryKernel float_kernel(UnaryOp op) {
       return &run<E, NegFloat>;
     case UnaryOp::kAbs:
       return &run<E, AbsFloat>;
-    case UnaryOp::kExp:
-      return &run<E, ExpBody>;
+#define PYPTO_FLOAT_UNARY(id, Name, body, definition) \
+  case UnaryOp::k##Name:                              \
+    return &run<E, Name##Body>;
+#include "core/ir/float_unary.def"
+#undef PYPTO_FLOAT_UNARY
     case UnaryOp::kLog:
       return &run<E, LogBody>;
-    case UnaryOp::kSqrt:
-      return &run<E, SqrtBody>;
     case UnaryOp::kRsqrt:
       return &run<E, RsqrtBody>;
     case UnaryOp::kRecip:

@@ -59,9 +59,10 @@ ExecStatus exec_recip(OpCall& call) {
 void register_unary(ExecTable& t) {
   t.set(OpId::k_neg, &exec_unary<UnaryOp::kNeg>);
   t.set(OpId::k_abs, &exec_unary<UnaryOp::kAbs>);
-  t.set(OpId::k_exp, &exec_unary<UnaryOp::kExp>);
+#define PYPTO_FLOAT_UNARY(id, Name, body, definition) t.set(OpId::k_##id, &exec_unary<UnaryOp::k##Name>);
+#include "core/ir/float_unary.def"
+#undef PYPTO_FLOAT_UNARY
   t.set(OpId::k_log, &exec_unary<UnaryOp::kLog>);
-  t.set(OpId::k_sqrt, &exec_unary<UnaryOp::kSqrt>);
   t.set(OpId::k_rsqrt, &exec_unary<UnaryOp::kRsqrt>);
   t.set(OpId::k_tile_rsqrt, &exec_unary<UnaryOp::kRsqrt>);
   t.set(OpId::k_recip, &exec_recip);
