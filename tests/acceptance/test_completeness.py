@@ -93,14 +93,17 @@ def test_what_is_removed_is_named(seed, tmp_path):
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(
-    "file,word", [("reference.cpp", "reference"), ("unary.cpp", "kernel"), ("binary.cpp", "kernel")]
+    "files,word",
+    [(["reference.cpp"], "reference"), (["unary.cpp"], "kernel"), (["binary.cpp", "integer.cpp"], "kernel")],
+    ids=["reference", "unary", "binary"],
 )
-def test_a_step_without_kernel_or_reference_is_named(seed, file, word, tmp_path):
+def test_a_step_without_kernel_or_reference_is_named(seed, files, word, tmp_path):
     copy = tmp_path / "copy"
     for folder in FOLDERS:
         shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__", "saved"))
-    path = copy / "core/vm/kernels" / file
-    text = path.read_text(encoding="utf-8")
-    step = random.Random(seed).choice(sorted(set(re.findall(r"case ((?:Unary|Binary)Op::k\w+):", text))))
-    path.write_text(re.sub(rf"\b{step}\b", "gone", text), encoding="utf-8")
+    paths = [copy / "core/vm/kernels" / f for f in files]
+    found = re.findall(r"case ((?:Unary|Binary)Op::k\w+):", paths[0].read_text(encoding="utf-8"))
+    step = random.Random(seed).choice(sorted(set(found)))
+    for path in paths:
+        path.write_text(re.sub(rf"\b{step}\b", "gone", path.read_text(encoding="utf-8")), encoding="utf-8")
     assert any(f"'{step}' has no" in p and word in p for p in completeness.missing(copy)), step
