@@ -5,25 +5,25 @@ from typing import Any
 
 from pypto._core import DataType as DataType
 from pypto._core import DynVar as DynVar
-from pypto.language import adir as adir
-from pypto.language import array as array
-from pypto.language import distributed as distributed
-from pypto.language import optimizations as optimizations
-from pypto.language import parser as parser
-from pypto.language import prefetch as prefetch
-from pypto.language import system as system
 from pypto.language import tensor as tensor
 from pypto.language import tile as tile
+from pypto.language import system as system
+from pypto.language import array as array
+from pypto.language import prefetch as prefetch
+from pypto.language import optimizations as optimizations
+from pypto.language import adir as adir
+from pypto.language import distributed as distributed
+from pypto.language import parser as parser
 from pypto.language._functions import InlineFunction as InlineFunction
 from pypto.language._functions import function as function
 from pypto.language._functions import inline as inline
 from pypto.language._functions import program as program
 from pypto.language._jit import JITFunction as JITFunction
 from pypto.language._jit import jit as jit
-from pypto.language._text import loads as loads
-from pypto.language._text import loads_program as loads_program
 from pypto.language._text import parse as parse
+from pypto.language._text import loads as loads
 from pypto.language._text import parse_program as parse_program
+from pypto.language._text import loads_program as loads_program
 
 # Types: any annotation of the language is accepted by a type checker.
 Array: Any
@@ -48,9 +48,9 @@ TensorView: Any
 Tile: Any
 TileView: Any
 Tuple: Any
-
 def dynamic(name: Any) -> Any:
     """Make a dynamic dimension symbol; ``name`` must be an identifier (01 L-29)."""
+
 
 BOOL: DataType
 INT4: DataType
@@ -386,7 +386,9 @@ def cos(input: Any) -> Any:
 def create_l1(shape: Any, dtype: Any, transpose: Any = ...) -> Any:
     """On-chip tensor resident in Mat (O-503)."""
 
-def create_tensor(shape: Any, dtype: Any, layout: Any = ..., manual_dep: Any = ..., init_value: Any = ...) -> Any:
+def create_tensor(
+    shape: Any, dtype: Any, layout: Any = ..., manual_dep: Any = ..., init_value: Any = ...
+) -> Any:
     """Fresh tensor storage; contents unspecified unless init_value is given (O-501)."""
 
 def create_tile(
@@ -491,7 +493,9 @@ def matmul(
 ) -> Any:
     """Matrix product (O-1801 - O-1806)."""
 
-def matmul_acc(acc: Any, lhs: Any, rhs: Any, a_trans: Any = ..., b_trans: Any = ..., init_cond: Any = ...) -> Any:
+def matmul_acc(
+    acc: Any, lhs: Any, rhs: Any, a_trans: Any = ..., b_trans: Any = ..., init_cond: Any = ...
+) -> Any:
     """acc += lhs . rhs in place (O-1805)."""
 
 def matmul_bias(lhs: Any, rhs: Any, bias: Any) -> Any:

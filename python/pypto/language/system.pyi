@@ -3,7 +3,6 @@
 from typing import Any
 
 AUTO: Any
-
 def aic_initialize_pipe(
     c2v_consumer_buf: Any = ...,
     v2c_consumer_buf: Any = ...,

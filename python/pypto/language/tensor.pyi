@@ -89,7 +89,9 @@ def create(shape: Any, dtype: Any, layout: Any = ..., manual_dep: Any = ..., ini
 def create_l1(shape: Any, dtype: Any, transpose: Any = ...) -> Any:
     """On-chip tensor resident in Mat (O-503)."""
 
-def create_tensor(shape: Any, dtype: Any, layout: Any = ..., manual_dep: Any = ..., init_value: Any = ...) -> Any:
+def create_tensor(
+    shape: Any, dtype: Any, layout: Any = ..., manual_dep: Any = ..., init_value: Any = ...
+) -> Any:
     """Fresh tensor storage; contents unspecified unless init_value is given (O-501)."""
 
 def dim(tensor: Any, axis: Any) -> Any:
@@ -180,7 +182,9 @@ def matmul(
 ) -> Any:
     """Matrix product (O-1801 - O-1806)."""
 
-def matmul_acc(acc: Any, lhs: Any, rhs: Any, a_trans: Any = ..., b_trans: Any = ..., init_cond: Any = ...) -> Any:
+def matmul_acc(
+    acc: Any, lhs: Any, rhs: Any, a_trans: Any = ..., b_trans: Any = ..., init_cond: Any = ...
+) -> Any:
     """acc += lhs . rhs in place (O-1805)."""
 
 def maximum(lhs: Any, rhs: Any) -> Any:
