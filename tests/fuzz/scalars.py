@@ -69,7 +69,8 @@ def apply(name: str, a, b):
         return _float(name, a, b, dt, known)
     if name in ("FloorDiv", "Mod") and b.value == 0:
         raise Illegal("division by zero")
-    if name in ("LShift", "RShift"):
+    if name in ("LShift", "RShift"):  # 01 L-17: the dtype of the left operand, as in C
+        dt = a.dt
         if not 0 <= b.value < BITS[dt]:
             raise Illegal("shift count")
         x = wrap(a.value, dt) if is_signed(dt) else a.value
