@@ -373,6 +373,53 @@ def test_failed_persistent(with_callbacks, rng):
     rt.close()
 
 
+def test_close_while_threads_call(per_rank, rng):  # DST-25, DST-26, DST-32
+    x = blocks(rng)
+    failures = []
+
+    def call(rt):
+        try:
+            while True:
+                out = np.zeros_like(x)
+                rt(x, out)
+                np.testing.assert_array_equal(out, expected(x))
+        except BaseException as error:
+            failures.append(error)
+
+    for _ in range(20):
+        rt = per_rank.prepare()
+        threads = [threading.Thread(target=call, args=(rt,), daemon=True) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.003)
+        rt.close()
+        for thread in threads:
+            thread.join(20)
+        assert not any(thread.is_alive() for thread in threads)
+    assert len(failures) == 80
+    for error in failures:
+        assert isinstance(error, RuntimeError) and "called after close()" in str(error), error
+
+
+def test_one_thread_begins_while_another_queues(per_rank, rng, monkeypatch):  # DST-32
+    x = blocks(rng)
+    first, second = np.zeros_like(x), np.zeros_like(x)
+    with per_rank.prepare() as rt:
+        hold, handles = rt._queue._idle_then_hold, []
+
+        def held():
+            handle = hold()
+            monkeypatch.undo()
+            handles.append(rt.submit(per_rank, x, second))  # between taking the turn and running
+            return handle
+
+        monkeypatch.setattr(rt._queue, "_idle_then_hold", held)
+        rt(x, first)
+        handles[0].result(20)
+    np.testing.assert_array_equal(first, expected(x))
+    np.testing.assert_array_equal(second, expected(x))
+
+
 def test_fork(per_rank, rng):
     # DST-32
     import os

@@ -140,6 +140,7 @@ class DispatchQueue:
         self._pending: list[DistributedRunHandle] = []
         self._unasked: list[DistributedRunHandle] = []
         self._thread: threading.Thread | None = None
+        self._stopped = False  # under the lock: nothing comes in after what `stop` waits for
 
     def refuse_inside(self, op: str) -> None:
         """Raise if the caller is a callback of this queue: it would wait for itself."""
@@ -149,14 +150,24 @@ class DispatchQueue:
                 "wait for itself. Do it after the dispatch has ended."
             )
 
+    def _refuse_stopped(self, op: str) -> None:
+        if self._stopped:
+            raise RuntimeError(f"DistributedWorker.{op}() called after close()")
+
     def submit(
-        self, work: Callable[[], Any], keep: Any, platform: str, stop: Callable[[], None] | None = None
+        self,
+        work: Callable[[], Any],
+        keep: Any,
+        platform: str,
+        stop: Callable[[], None] | None = None,
+        op: str = "submit",
     ) -> DistributedRunHandle:
         """Queue `work`; first wait for the oldest dispatch if as many as allowed are in flight."""
         handle = DistributedRunHandle(platform, stop)
         handle._keep = keep
         while True:
             with self._lock:
+                self._refuse_stopped(op)
                 self._pending = [h for h in self._pending if not h.done]
                 if len(self._pending) < IN_FLIGHT:
                     if self._thread is None:
@@ -176,12 +187,12 @@ class DispatchQueue:
         self, work: Callable[[], Any], keep: Any, platform: str, own_thread: bool, stop: Callable[[], None]
     ) -> DistributedRunHandle:
         """Run `work` and wait: on the caller's thread if nothing is in flight and no Python callback is in it."""
-        if own_thread or not self._idle_then_hold():
-            handle = self.submit(work, keep, platform, stop)
+        handle = None if own_thread else self._idle_then_hold()
+        if handle is None:
+            handle = self.submit(work, keep, platform, stop, op="run")
             handle._asked = True
             handle._wait()
             return handle
-        handle = self._pending[-1]
         try:
             native, error = work(), None
         except BaseException as failure:
@@ -192,17 +203,18 @@ class DispatchQueue:
         handle._finish(native, error)
         return handle
 
-    def _idle_then_hold(self) -> bool:
-        """If nothing is in flight, count one dispatch as in flight and hold the execution."""
+    def _idle_then_hold(self) -> DistributedRunHandle | None:
+        """If nothing is in flight, hold the execution and return the handle that counts as in flight."""
         with self._lock:
+            self._refuse_stopped("run")
             self._pending = [h for h in self._pending if not h._event.is_set()]
             if self._pending:
-                return False
+                return None
             self._execution.acquire()
             handle = DistributedRunHandle("")
             handle._asked = True
             self._pending.append(handle)
-            return True
+            return handle
 
     def drain(self) -> None:
         """Wait until nothing is in flight; called from a callback it does not wait."""
@@ -216,6 +228,8 @@ class DispatchQueue:
 
         What an interrupt could not end is not waited for: see `left`.
         """
+        with self._lock:
+            self._stopped = True
         for handle in list(self._pending):
             if not handle._left:
                 handle._wait()
