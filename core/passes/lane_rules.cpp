@@ -2,6 +2,7 @@
 #include "core/passes/lane_rules.h"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -311,6 +312,50 @@ class DividedKernel {
 };
 
 }  // namespace
+
+namespace {
+
+/// The notifies of `block` outside `pl.split_aiv` regions, those of collectives excepted.
+void notifies_outside(const Block& block, const std::function<void(const Expr&)>& found) {
+  bool collective = false;
+  for (const auto& s : block) {
+    own_exprs(*s, [&](const ExprPtr& e) {
+      walk_expr(e, [&](const ExprPtr& x) {
+        if (is_op(x, OpId::k_comm_mark)) {
+          const std::string mode = x->attrs.get_string(ir::AttrKey::k_mode);
+          collective = mode == "begin" || (collective && mode != "end");
+        }
+        if (is_op(x, OpId::k_notify) && !collective) found(*x);
+      });
+    });
+    if (collective || (s->kind == StmtKind::kScope && s->scope->kind == ir::ScopeKind::kSplitAiv)) continue;
+    notifies_outside(s->body, found);
+    notifies_outside(s->else_body, found);
+  }
+}
+
+}  // namespace
+
+void warn_lone_notifies(ir::Module& module, const ir::Function& f) {
+  if (!f.uses_cube || !f.uses_vector) return;
+  notifies_outside(f.body, [&](const Expr& e) {
+    Diagnostic d;
+    d.cls = ErrorClass::kValueError;
+    d.severity = Severity::kWarning;
+    d.id = "X-57";
+    d.kernel = f.name;
+    d.span = e.span;
+    d.message = "pld.system.notify in kernel '" + f.name +
+                "', which mixes cube and vector work, stands outside every pl.split_aiv region: on a device "
+                "several lanes may issue it";
+    d.hint = "put the communication phase in a region";
+    const auto same = [&](const Diagnostic& w) {
+      return w.id == d.id && w.span.text() == d.span.text() && w.message == d.message;
+    };
+    if (std::none_of(module.warnings.begin(), module.warnings.end(), same))
+      module.warnings.push_back(std::move(d));
+  });
+}
 
 void check_lane_rules(const ir::Function& f) {
   LaneRules rules(f);

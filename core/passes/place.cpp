@@ -408,6 +408,7 @@ void place(ir::Module& module) {
     check_lane_rules(*f);
     shift_lane_stores(*f, module.arch);
     set_core_kind(*f);
+    warn_lone_notifies(module, *f);
   }
   // A group runs what its members run.
   for (const auto& f : module.functions) {

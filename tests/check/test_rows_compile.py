@@ -309,6 +309,22 @@ WARNINGS = [
         True,
     ),
     (
+        "X-57",
+        {
+            "data_shape": "[64, 64]",
+            "kernel": "m = pl.load(data, [0, 0], [64, 64], target_memory=pl.MemorySpace.Mat)\n"
+            "left = pl.move(m, target_memory=pl.MemorySpace.Left)\n"
+            "right = pl.move(m, target_memory=pl.MemorySpace.Right)\n"
+            "product = pl.move(pl.matmul(left, right), target_memory=pl.MemorySpace.Vec)\n"
+            "data = pl.store(pl.add(product, 1.0), [0, 0], data)\n"
+            "signal = pld.tensor.barrier(signal)\n"  # its own notifies are not the user's matter
+            "for q in pl.range(n):\n"
+            "    pld.system.notify(signal, q, [me, 0], 1, op=pld.NotifyOp.AtomicAdd)  # <- here\n" + COPY,
+        },
+        ["'kernel'", "pl.split_aiv"],
+        True,
+    ),
+    (
         "X-29",
         {"data_shape": "[512, 512]", "kernel": "pld.tensor.get(data, (me + 1) % n, data)  # <- here\n" + COPY},
         ["1048576 bytes"],
@@ -325,7 +341,7 @@ def test_warning(id, pieces, names, here, load_source):  # 03 X-0, M-37
     assert said, "no such warning"
     assert all(name in said[0] for name in names), said
     if here:
-        assert f".py:{line_of(text)}]" in said[0], said
+        assert all(f".py:{line_of(text)}]" in w for w in said), said
     assert "help: " in said[0]
 
 
