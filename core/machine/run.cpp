@@ -92,6 +92,12 @@ Simulation::~Simulation() {
 }
 
 void Simulation::run(int entry, std::vector<HostArg>& host_args) {
+  if (options.checks == Checks::kStrict) {
+    for (Diagnostic d : program.findings) {
+      d.severity = Severity::kError;
+      report(std::move(d));
+    }
+  }
   const vm::FunctionCode& fn = program.functions[static_cast<size_t>(entry)];
   std::vector<ArgValue> args;
   for (size_t i = 0; i < fn.params.size(); ++i) {

@@ -1057,6 +1057,9 @@ ProgramPtr emit(const Module& lowered, const EmitOptions& options) {
   program->name = lowered.name;
   program->arch = lowered.arch;
   program->baked = lowered.baked;
+  for (const Diagnostic& d : lowered.warnings) {
+    if (d.id == "X-57" || d.id == "X-69") program->findings.push_back(d);  // 03 M-37: rows
+  }
   std::map<const Function*, int> index;
   for (const auto& f : lowered.functions) {
     if (f->type == FunctionType::kInline) continue;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a distributed program on both platforms and under other schedules, with strict checks and no report."""
+"""Runs a distributed program on both platforms and under other schedules, with no report."""
 
 import numpy as np
 from pypto.ir.distributed_compiled_program import DistributedConfig
@@ -17,15 +17,18 @@ def noise(rng, *shape):
     return rng.standard_normal(shape).astype(np.float32)
 
 
-def everywhere(program, args, p, outputs, tolerance=1e-4, exact=True):
-    """Runs it and compares `outputs` (index -> golden); `exact`: every run gives the same bits."""
+def everywhere(program, args, p, outputs, tolerance=1e-4, exact=True, checks="strict"):
+    """Runs it and compares `outputs` (index -> golden); `exact`: every run gives the same bits.
+
+    `checks`: "default" for a kernel that notifies outside lane regions, which strict checking refuses (X-57).
+    """
     first = None
     for platform, sim in RUNS:
         given = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
         config = RunConfig(
             platform=platform,
             distributed_config=DistributedConfig(device_ids=[3 * r + 1 for r in range(p)]),
-            sim=SimOptions(checks="strict", **sim),
+            sim=SimOptions(checks=checks, **sim),
         )
         program(*given, config=config)
         reports = [d.message for d in last_report().diagnostics if d.severity != "note"]

@@ -209,7 +209,7 @@ def test_context_parallel_attention(p):
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
     want = (weights @ v.reshape(p * T, D)).reshape(p, T, D)
-    everywhere(context_parallel, [q, k, v, noise(RNG, p, T, D)], p, {3: want})
+    everywhere(context_parallel, [q, k, v, noise(RNG, p, T, D)], p, {3: want}, checks="default")
 
 
 # ---------------------------------------------------------------- all-gather matmul: multiply blocks as they come
@@ -269,7 +269,7 @@ def all_gather_matmul(
 def test_all_gather_matmul(p):
     x, w = noise(RNG, p, B, H), noise(RNG, p, H, F)
     want = x.reshape(1, p * B, H) @ w
-    everywhere(all_gather_matmul, [x, w, noise(RNG, p, p * B, F)], p, {2: want})
+    everywhere(all_gather_matmul, [x, w, noise(RNG, p, p * B, F)], p, {2: want}, checks="default")
 
 
 # ---------------------------------------------------------------- matmul reduce-scatter: products pushed to their owner

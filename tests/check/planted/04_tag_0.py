@@ -4,9 +4,10 @@
 import numpy as np
 import pypto.language as pl
 import pypto.language.distributed as pld
-from worlds import NR, Accepted, Warns, signals_only
+from worlds import NR, Accepted, Report, Warns, signals_only
 
 EXPECT = [Warns("X-69"), Accepted()]
+STRICT = [Warns("X-69"), Report("X-69")]
 P = (2, 4)
 
 
