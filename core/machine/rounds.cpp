@@ -96,7 +96,10 @@ void Simulation::run_round() {
     std::sort(runnable_.begin(), runnable_.end(),
               [](const Actor* a, const Actor* b) { return a->key < b->key; });
   }
-  for (Actor* actor : runnable_) step_actor(*actor);
+  for (Actor* actor : runnable_) {
+    step_actor(*actor);
+    poll_interrupt();  // a round of a thousand ranks that spin takes many seconds (04 DST-34)
+  }
   commit();
   schedule();
   note_quiet_groups();

@@ -30,7 +30,7 @@ def meet(
     ctx = pld.get_comm_ctx(signal)
     me = pld.rank(ctx)
     mode = pl.read(x, [0, 0])
-    if mode == 1 and me == 0:
+    if mode == 3 or (mode == 1 and me == 0):
         k = pl.read(x, [0, 1])
         while k < 1:  # never ends: the others wait for it
             k = k - pl.read(x, [0, 2])
@@ -105,6 +105,19 @@ def test_ctrl_c_while_ranks_are_blocked(checks):  # 04 DST-34
         compiled(*given(MANY, 1), config=RunConfig(platform="a2a3sim", sim=SimOptions(checks=checks)))
     timer.join()
     assert settled(before)
+    works(compiled, MANY)
+
+
+def test_ctrl_c_while_all_ranks_spin():  # 04 DST-34: within a round too, which takes many seconds here
+    compiled = compiled_for(MANY)
+    x, y = given(MANY, 3)
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        compiled(x, y, config=RunConfig(platform="a2a3sim", sim=SimOptions(checks="off")))
+    assert time.monotonic() - start < 4
+    timer.join()
     works(compiled, MANY)
 
 
