@@ -68,4 +68,14 @@ std::optional<DType> dtype_from_text(std::string_view text) {
   return std::nullopt;
 }
 
+int64_t packed_bytes(DType d, const int64_t* extents, size_t rank) {
+  int64_t bits = dtype_bits(d);
+  bool large = false;
+  for (size_t i = 0; i < rank; ++i) {
+    if (extents[i] == 0) return 0;
+    large = __builtin_mul_overflow(bits, extents[i], &bits) || large;
+  }
+  return large || bits / 8 >= kMaxBytes ? kMaxBytes : (bits + 7) / 8;
+}
+
 }  // namespace pypto

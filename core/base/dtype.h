@@ -62,6 +62,10 @@ std::optional<DType> dtype_from_text(std::string_view text);
 inline int dtype_bits(DType d) { return dtype_info(d).bits; }
 /// Bytes of one stored element: bits rounded up to whole bytes.
 inline int dtype_bytes(DType d) { return (dtype_info(d).bits + 7) / 8; }
+/// More than any storage has; sizes beyond it are kept there.
+inline constexpr int64_t kMaxBytes = int64_t{1} << 60;
+/// Bytes of packed elements with these extents; kMaxBytes if they are no fewer.
+int64_t packed_bytes(DType d, const int64_t* extents, size_t rank);
 inline std::string_view dtype_text(DType d) { return dtype_info(d).text; }
 
 inline bool is_float(DType d) {

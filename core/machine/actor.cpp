@@ -106,8 +106,7 @@ vm::ExecStatus Actor::call(const vm::CallInsn& call, vm::Frame& frame) {
 
 vm::View Actor::create(const vm::CreateInsn& create, const std::vector<int64_t>& shape) {
   if (kind == Kind::kOrchestration) {
-    int64_t bytes = dtype_bytes(create.dtype);
-    for (const int64_t n : shape) bytes *= n;
+    int64_t bytes = packed_bytes(create.dtype, shape.data(), shape.size());
     const int64_t heap = sim_.options.ring_heap > 0 ? sim_.options.ring_heap : int64_t{256} << 20;
     if (bytes > heap) {
       fail(ErrorClass::kProgramFault,

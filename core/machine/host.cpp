@@ -129,7 +129,7 @@ int HostPlanner::allocate(vm::OpCall& call) {
   const vm::Extents shape = vm::param_list(call, 0, AttrKey::k_shape);
   if (call.has_attr(AttrKey::k_dtype)) {
     const auto dtype = static_cast<DType>(call.attr_int(AttrKey::k_dtype));
-    bytes = (shape.product() * dtype_bits(dtype) + 7) / 8;
+    bytes = packed_bytes(dtype, shape.v, static_cast<size_t>(shape.rank));
     for (int i = 0; i < shape.rank; ++i) {
       if (shape[i] < 0) bytes = -1;
     }
@@ -169,7 +169,7 @@ vm::View HostPlanner::view(vm::OpCall& call) {
   vm::View v;
   v.dtype = dtype;
   v.set_packed(shape.rank, shape.v);
-  const int64_t needed = (v.elements() * dtype_bits(dtype) + 7) / 8;
+  const int64_t needed = packed_bytes(dtype, shape.v, static_cast<size_t>(shape.rank));
   if (needed > w.requested) {
     Diagnostic d;
     d.cls = ErrorClass::kProgramFault;

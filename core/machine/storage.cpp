@@ -5,6 +5,7 @@
 #include <new>
 
 #include "core/machine/simulation.h"
+#include "core/vm/ops/region.h"
 #include "core/vm/scalar.h"
 
 namespace pypto::machine {
@@ -84,9 +85,21 @@ vm::View Simulation::created_tensor(const vm::CreateInsn& create, const std::vec
                                     bool heap) {
   vm::View v;
   v.dtype = create.dtype;
+  const int64_t bytes = packed_bytes(create.dtype, shape.data(), shape.size());
+  const auto too_large = [&] {
+    fail(ErrorClass::kProgramFault,
+         "tensor '" + create.name + "' of shape " + vm::list_text(shape) + " and dtype " +
+             std::string(dtype_text(create.dtype)) + " does not fit into the memory of this machine",
+         {}, "make it smaller");
+  };
+  if (bytes >= kMaxBytes) too_large();
   v.set_packed(static_cast<int>(shape.size()), shape.data());
-  const int64_t bytes = (v.elements() * dtype_bits(create.dtype) + 7) / 8;
-  vm::Buffer* b = vm::pool_alloc(bytes, !create.has_init || create.init == 0);
+  vm::Buffer* b = nullptr;
+  try {
+    b = vm::pool_alloc(bytes, !create.has_init || create.init == 0);
+  } catch (const std::bad_alloc&) {
+    too_large();
+  }
   pool_release = b->release;
   b->kind = vm::BufferKind::kGlobal;
   b->release = &Simulation::release_created;

@@ -21,6 +21,9 @@
 /// concern.
 namespace pypto::sema {
 
+/// Kinds of functions that no program may hold: `async def`, `*args`.
+void reject_signature(const syn::FunctionDef& def);
+
 class FunctionBuilder;
 
 /// Counts how deep a reading is, exceptions included.

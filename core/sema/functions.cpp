@@ -152,12 +152,20 @@ void FunctionBuilder::add_param(const syn::Param& param, const ParamSpec& spec) 
   bind(param.name, b);
 }
 
-void FunctionBuilder::declare_params() {
-  const auto& def = *source_->def;
+void reject_signature(const syn::FunctionDef& def) {
   if (def.has_varargs) {
     reject(ErrorClass::kUnsupportedFeatureError, def.span,
            "Function '" + def.name + "' has *args or **kwargs parameters, which are not supported");
   }
+  if (def.is_async) {
+    reject(ErrorClass::kUnsupportedFeatureError, def.span,
+           "Function '" + def.name + "' is an async function, which is not supported", "write 'def'");
+  }
+}
+
+void FunctionBuilder::declare_params() {
+  const auto& def = *source_->def;
+  reject_signature(def);
   for (const auto& p : def.params) {
     if (p.name == "self" && &p == &def.params.front()) continue;
     if (!p.annotation) {

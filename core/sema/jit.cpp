@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 
 #include "core/sema/builder.h"
 
@@ -69,7 +70,12 @@ void bake(ir::Module& module, const syn::Param& p, const FunctionBuilder::JitAnn
   ir::BakedScalar baked;
   baked.param = static_cast<int>(index);
   baked.int_value = c->int_value;
-  baked.float_value = c->kind == ir::ExprKind::kFloat ? c->float_value : static_cast<double>(c->int_value);
+  baked.float_value = static_cast<double>(c->int_value);
+  if (c->kind == ir::ExprKind::kFloat) {
+    baked.float_value = c->float_value;
+    // For an integer parameter, which compares integers: 1.0 is 1.
+    if (std::fabs(c->float_value) < 9.2e18) baked.int_value = static_cast<int64_t>(c->float_value);
+  }
   module.baked.push_back(baked);
 }
 
@@ -80,9 +86,11 @@ ir::FunctionPtr ProgramBuilder::build_entry(const std::shared_ptr<FunctionSource
   const auto& def = *source->def;
   const std::string prefix = "@pl.jit function '" + source->name + "': ";
   enter(source, def.span);
-  if (def.has_varargs) {
-    reject(ErrorClass::kUnsupportedFeatureError, def.span,
-           "Function '" + def.name + "' has *args or **kwargs parameters, which are not supported");
+  reject_signature(def);
+  if (!def.params.empty() && def.params.front().name == "self") {
+    reject(ErrorClass::kParserSyntaxError, def.params.front().span,
+           "@pl.jit function '" + def.name + "' declares 'self', but is no method",
+           "define it outside the class, or without 'self' under @staticmethod");
   }
   const DynamicDims& dims = dynamic_dims(source);
   FunctionBuilder b(*this, source);
@@ -236,10 +244,7 @@ ir::FunctionPtr ProgramBuilder::specialise(const std::shared_ptr<FunctionSource>
     reject(ErrorClass::kOSError, call, "The source of JIT function '" + source->name + "' is not available");
   }
   const auto& def = *source->def;
-  if (def.has_varargs) {
-    reject(ErrorClass::kUnsupportedFeatureError, def.span,
-           "Function '" + def.name + "' has *args or **kwargs parameters, which are not supported");
-  }
+  reject_signature(def);
   const DynamicDims& dims = dynamic_dims(source);
   FunctionBuilder b(*this, source);
   std::string key;

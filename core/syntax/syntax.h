@@ -119,6 +119,7 @@ struct FunctionDef {
   Span span;  ///< of the name
   std::vector<Param> params;
   bool has_varargs = false;  ///< *args or **kwargs
+  bool is_async = false;     ///< async def
   ExprPtr returns;
   std::vector<StmtPtr> body;
   std::vector<ExprPtr> decorators;

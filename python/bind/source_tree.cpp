@@ -539,6 +539,7 @@ std::shared_ptr<syntax::FunctionDef> Converter::function(nb::handle node) {
     if (!value.is_none()) p.default_value = expr(value);
     f->params.push_back(std::move(p));
   }
+  f->is_async = std::strcmp(class_of(node), "AsyncFunctionDef") == 0;
   f->has_varargs = present(attr(args, "vararg")) || present(attr(args, "kwarg"));
   f->returns = optional(node, "returns");
   f->body = block(attr(node, "body"));

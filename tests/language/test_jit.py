@@ -584,3 +584,93 @@ def test_errors_name_the_users_file_and_line():
     assert info.value.span["line"] == kernel._func.__code__.co_firstlineno + 3
     assert info.value.span["column"] == len("        y = pl.store(") + 1
     assert f"{k._func.__code__.co_firstlineno + 2}" in str(info.value)  # a note names the call
+
+
+# ------------------------------------------------------------------ misuse of the decorators, sizes beyond memory
+
+
+class WithMethod:
+    @pl.jit
+    def method(self, x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y[:] = x
+        return y
+
+
+def test_a_jit_function_is_no_method():
+    x = data(4, 8)
+    with pytest.raises(pl.parser.diagnostics.ParserSyntaxError, match="declares 'self', but is no method"):
+        WithMethod().method(x, x.copy())
+
+
+def test_async_functions_are_rejected():
+    @pl.jit
+    async def later(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        return y
+
+    with pytest.raises(pl.parser.diagnostics.UnsupportedFeatureError, match="'later' is an async function"):
+        later(data(4, 8), data(4, 8))
+
+
+def test_variable_arguments_are_named():
+    @pl.jit
+    def several(*x):
+        return x
+
+    with pytest.raises(TypeError, match=r"\*args and \*\*kwargs parameters are not supported"):
+        several(data(4, 8))
+
+
+def test_a_kernel_has_no_host_level():
+    with pytest.raises(TypeError, match="is no level of a kernel"):
+        pl.jit.incore(level=pl.Level.HOST)
+
+
+def test_an_integral_float_for_an_integer_parameter():
+    @pl.jit
+    def plus(x: pl.Tensor, y: pl.Out[pl.Tensor], n: pl.Scalar[pl.INT8]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y[:] = pl.add(x, pl.cast(n, pl.FP32))
+        return y
+
+    x, y = data(4, 8), data(4, 8)
+    plus(x, y, 3.0)
+    np.testing.assert_array_equal(y, x + 3)
+
+
+@pytest.mark.parametrize("shape", [[2**61, 8], [2**32, 2**32], [2**58, 2]])
+def test_sizes_beyond_64_bits_are_rejected(shape):
+    @pl.jit
+    def tensor(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        t = pl.create_tensor(shape, dtype=pl.FP32)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            t = pl.store(pl.load(x, [0, 0], [1, 2]), [0, 0], t)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y = pl.store(pl.load(t, [0, 0], [1, 2]), [0, 0], y)
+        return y
+
+    @pl.jit
+    def tile(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            t = pl.create_tile(shape, dtype=pl.FP32)
+            y = pl.store(pl.slice(t, [1, 2], [0, 0]), [0, 0], y)
+        return y
+
+    for program in (tensor, tile):
+        with pytest.raises(pl.parser.diagnostics.InvalidOperationError, match="more bytes than any memory"):
+            program(data(4, 8), data(4, 8))
+
+
+def test_a_computed_size_beyond_64_bits_is_rejected():
+    @pl.jit
+    def program(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        for i in pl.range(60, 62):
+            t = pl.create_tensor([1 << i, 8], dtype=pl.FP32)
+            with pl.at(level=pl.Level.CORE_GROUP):
+                t = pl.store(pl.load(x, [0, 0], [1, 2]), [0, 0], t)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y[:] = x
+        return y
+
+    with pytest.raises(RuntimeError, match="larger than the output heap"):
+        program(data(4, 8), data(4, 8))

@@ -221,3 +221,9 @@ def test_walker():
     assert ir.get_op("tile.load").name == "tile.load"
     with pytest.raises(ValueError):
         ir.get_op("tile.nothing")
+
+
+def test_a_class_without_functions_is_located_in_the_text():
+    with pytest.raises(pl.parser.diagnostics.ParserSyntaxError, match="contains no") as caught:
+        pl.parse("@pl.program\nclass A:\n    pass\n", filename="here.py")
+    assert caught.value.span["filename"] == "here.py"

@@ -73,6 +73,9 @@ ExprPtr type_alloc_window_buffer(Typer& t) {
       }
       cells = dim_product(cells, dim_of(simple));
     }
+    if (cells.is_const() && cells.value >= kMaxBytes / dtype_bytes(dtype)) {
+      t.value_error("the shape has more bytes than any memory", {}, "X-10");
+    }
     if (dtype_bits(dtype) < 8 && dtype != DType::kBool) {
       if (cells.is_const() && cells.value * dtype_bits(dtype) % 8 != 0) {
         t.value_error("shape of " + dim_text(cells) + " elements of " + std::string(dtype_text(dtype)) +

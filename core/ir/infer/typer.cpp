@@ -385,6 +385,14 @@ DType Typer::promoted(int i, int j) const {
 // ---- results
 
 ExprPtr Typer::result(TypePtr type_in) const {
+  if ((type_in->is_tensor() || type_in->is_tile()) && type_in->static_shape()) {
+    std::vector<int64_t> extents;
+    for (const auto& d : type_in->shape) extents.push_back(d.value);
+    if (packed_bytes(type_in->dtype, extents.data(), extents.size()) >= kMaxBytes) {
+      value_error("shape " + shape_text(type_in->shape) + " of " + std::string(dtype_text(type_in->dtype)) +
+                  " has more bytes than any memory");
+    }
+  }
   return op_expr(row->id, args, attrs, std::move(type_in), span);
 }
 
@@ -459,7 +467,11 @@ Dim dim_sum(const Dim& a, const Dim& b) {
 }
 
 Dim dim_product(const Dim& a, const Dim& b) {
-  if (a.is_const() && b.is_const()) return Dim(a.value * b.value);
+  if (a.is_const() && b.is_const()) {
+    int64_t product = 0;
+    if (__builtin_mul_overflow(a.value, b.value, &product)) product = INT64_MAX;  // too large is too large
+    return Dim(product);
+  }
   const ExprPtr x = expr_of(a);
   const ExprPtr y = expr_of(b);
   return x && y ? dim_of(index_op(OpId::k_scalar_mul, x, y)) : Dim();

@@ -162,6 +162,11 @@ class JITFunction:
         """Raise with Python's own text for arguments that do not bind."""
         import inspect
 
+        if self._func.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+            self._fail(
+                "*args and **kwargs parameters are not supported; "
+                "where another decorator added them, put @pl.jit directly on the function"
+            )
         try:
             inspect.signature(self._func).bind(*args, **kwargs)
         except TypeError as error:
@@ -403,6 +408,8 @@ class _Kind:
         level = options.get("level")
         if level is not None and not isinstance(level, Level):
             raise TypeError(f"{self._name}: level= must be a pl.Level member or None, got {level!r}")
+        if level is not None and level >= Level.HOST:
+            raise TypeError(f"{self._name}: level=pl.Level.{level.name} is no level of a kernel; use pl.Level.AIC or pl.Level.AIV")
         return lambda f: self._make(f, options, sys._getframe(1))
 
     def _make(self, func, options, frame):

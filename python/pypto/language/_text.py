@@ -56,6 +56,9 @@ def _execute(code, filename, source_map):
             place = _place(error, unique, filename)
             error.span = None if place is None else dict(place, file=filename, begin_line=place["line"], begin_column=1)
             error.source_lines = code.splitlines()
+        elif error.span.get("filename") == unique:
+            error.span = {k: filename if v == unique else v for k, v in error.span.items()}
+            error.source_lines = code.splitlines()
         raise
     except Exception as error:
         if getattr(error, "diagnostics", None):
