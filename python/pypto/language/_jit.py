@@ -409,7 +409,7 @@ class _Kind:
         if level is not None and not isinstance(level, Level):
             raise TypeError(f"{self._name}: level= must be a pl.Level member or None, got {level!r}")
         if level is not None and level >= Level.HOST:
-            raise TypeError(f"{self._name}: level=pl.Level.{level.name} is no level of a kernel; use pl.Level.AIC or pl.Level.AIV")
+            raise TypeError(f"{self._name}: level=pl.Level.{level.name} is no level of a kernel; use AIC or AIV")
         return lambda f: self._make(f, options, sys._getframe(1))
 
     def _make(self, func, options, frame):
