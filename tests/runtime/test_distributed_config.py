@@ -33,3 +33,9 @@ def test_defaults():
 def test_refusals(kwargs, text):
     with pytest.raises(ValueError, match=text):
         DistributedConfig(**kwargs)
+
+
+@pytest.mark.parametrize("ids", [None, 4])
+def test_device_ids_is_a_list(ids):
+    with pytest.raises(TypeError, match="device_ids must be a list of device ids"):
+        DistributedConfig(device_ids=ids)

@@ -40,7 +40,11 @@ class DistributedConfig:
     aicpu_thread_num: int = 0
 
     def __post_init__(self) -> None:
-        ids = list(self.device_ids)
+        try:
+            ids = list(self.device_ids)
+        except TypeError:
+            got = type(self.device_ids).__name__
+            raise TypeError(f"DistributedConfig.device_ids must be a list of device ids, got {got}") from None
         if not ids:
             raise ValueError("DistributedConfig.device_ids must not be empty; give one device id per rank")
         for i in ids:
