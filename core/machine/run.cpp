@@ -268,12 +268,6 @@ void Simulation::note_others(Diagnostic& d) const {
   constexpr int kShown = 8;
   std::map<int, const Actor*> seen;  // by rank: somebody of it, blocked ones first
   for (const Actor* a : blocked_actors()) seen.emplace(a->dispatch.rank, a);
-  std::set<int> busy;
-  for (const auto* list : {&runnable_, &next_}) {
-    for (const Actor* a : *list) {
-      if (a->state == Actor::State::kRunnable) busy.insert(a->dispatch.rank);
-    }
-  }
   int shown = 0;
   for (int r = 0; r < ranks; ++r) {
     if (r == d.rank) continue;
@@ -289,10 +283,7 @@ void Simulation::note_others(Diagnostic& d) const {
     }
     bool open = false;
     for (const auto& step : steps) open = open || (step->rank == r && step->state != HostStep::State::kDone);
-    d.notes.push_back({rank_text(r) + (busy.count(r) ? " is running"
-                                       : open        ? " has not finished"
-                                                     : " has finished"),
-                       {}});
+    d.notes.push_back({rank_text(r) + (open ? " has not finished" : " has finished"), {}});
   }
 }
 

@@ -36,6 +36,7 @@ void FunctionBuilder::exec_block(const std::vector<syn::StmtPtr>& body) { exec_f
 void FunctionBuilder::exec_from(const std::vector<syn::StmtPtr>& body, size_t first) {
   for (size_t i = first; i < body.size(); ++i) {
     if (!flow().live) return;
+    if (++statements_ % 64 == 0) source_->host->poll();
     const syn::Stmt& s = *body[i];
     const bool own_level = loops_.size() == frame_->loop_base && regions_.size() == frame_->region_base;
     if (frame_->is_inline && own_level && s.kind == StmtKind::kIf &&
