@@ -283,7 +283,7 @@ void Simulation::note_others(Diagnostic& d) const {
     }
     bool open = false;
     for (const auto& step : steps) open = open || (step->rank == r && step->state != HostStep::State::kDone);
-    d.notes.push_back({rank_text(r) + (open ? " has not finished" : " has finished"), {}});
+    d.notes.push_back({rank_text(r) + (open ? " is running" : " has finished"), {}});
   }
 }
 
