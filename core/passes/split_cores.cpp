@@ -355,10 +355,10 @@ class Splitter {
       case StmtKind::kFor:
       case StmtKind::kWhile:
       case StmtKind::kIf:
-        structured(in, i, have, pending);
+        structured(s, have);
         return;
       case StmtKind::kYield:
-        yield(in, i, have, pending);
+        yield(s);
         return;
       case StmtKind::kScope:
       case StmtKind::kReturn:
@@ -375,7 +375,7 @@ class Splitter {
     if (at) operands(in, i, *at, have, pending);
     for (const Side one : kSides) {
       if (!at || *at == one) {
-        if (!at) refuse_foreign(s, one);
+        if (!at) refuse_foreign(s);
         half_[one].append(half_[one].cloner.stmt(s));
       } else if (s.kind == StmtKind::kAssign && is_tensor(s.value)) {
         // The storage under its new name, for what follows on this core.
@@ -390,7 +390,7 @@ class Splitter {
   }
 
   /// Code that both cores run may not depend on what one of them alone knows.
-  void refuse_foreign(const Stmt& s, Side) const {
+  void refuse_foreign(const Stmt& s) const {
     own_exprs(s, [&](const ExprPtr& e) {
       if (scalar_side(e)) throw NotSplit();
       walk_expr(e, [&](const ExprPtr& x) {
@@ -422,8 +422,7 @@ class Splitter {
     pending.push_back({last, to, into, nullptr});
   }
 
-  void structured(const Block& in, size_t i, Have& have, std::vector<Pending>& pending) {
-    const Stmt& s = *in[i];
+  void structured(const Stmt& s, Have& have) {
     // Initial values come from the core that carries them.
     for (const auto& c : s.carries) {
       if (is_tile(c.init) && side_of(*c.init->type) != side_of(*c.var->type)) throw NotSplit();
@@ -472,11 +471,9 @@ class Splitter {
     for (const Side one : kSides) {
       for (const auto& [v, copy] : have[one]) half_[one].cloner.values[v] = CodeBuilder::ref(copy);
     }
-    (void)pending;
   }
 
-  void yield(const Block& in, size_t i, Have& have, std::vector<Pending>& pending) {
-    const Stmt& s = *in[i];
+  void yield(const Stmt& s) {
     const auto home = [&](size_t k) {
       return k < s.targets.size() && s.targets[k] ? side_of(*s.targets[k]->type)
                                                   : side_of(*s.values[k]->type);
@@ -495,10 +492,6 @@ class Splitter {
       }
       if (!copy->values.empty()) half_[one].append(half_[one].cloner.stmt(*copy));
     }
-    (void)in;
-    (void)i;
-    (void)have;
-    (void)pending;
   }
 
   // ---------------------------------------------------------------- the pipe and the group
