@@ -8,21 +8,11 @@
 #include <vector>
 
 #include "core/ir/ir.h"
+#include "core/ir/member_text.h"
 #include "core/ir/print.h"
 
 /// Internal to the printer: one class, one file per concern (types, expressions, statements, functions).
 namespace pypto::ir::printing {
-
-/// Names of enum members as they are written under `pl.`.
-const char* level_member(Level level);
-const char* function_type_member(FunctionType type);
-const char* role_member(Role role);
-const char* split_member(SplitMode mode);
-const char* space_member(MemorySpace space);
-const char* tensor_layout_member(TensorLayout layout);
-const char* tile_layout_member(TileLayout layout);
-const char* pad_member(PadValue pad);
-const char* pipe_member(PipeType pipe);
 
 /// Python literal text.
 std::string quoted(const std::string& text);
@@ -70,8 +60,6 @@ class Printer {
   std::string dims(const std::vector<Dim>& list);
   std::string dtype(DType d) const;
   std::string type(const Type& t, bool full);
-  std::string tile_view(const TileView& v);
-  std::string tensor_view(const TensorView& v);
   std::string memref(const MemRef& m);
   bool annotates(const Type& t) const;
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/ir/ir.h"
+#include "core/ir/member_text.h"
 
 namespace pypto::ir {
 namespace {
@@ -87,103 +88,10 @@ std::string scalar_text(const ExprPtr& e, bool nested) {
   return text + ")";
 }
 
-const char* space_text(MemorySpace s) {
-  switch (s) {
-    case MemorySpace::kDDR:
-      return "DDR";
-    case MemorySpace::kVec:
-      return "Vec";
-    case MemorySpace::kMat:
-      return "Mat";
-    case MemorySpace::kLeft:
-      return "Left";
-    case MemorySpace::kRight:
-      return "Right";
-    case MemorySpace::kAcc:
-      return "Acc";
-    case MemorySpace::kBias:
-      return "Bias";
-    case MemorySpace::kScalarLocal:
-      return "ScalarLocal";
-    case MemorySpace::kLeftScale:
-      return "LeftScale";
-    case MemorySpace::kRightScale:
-      return "RightScale";
-    case MemorySpace::kUnset:
-      break;
-  }
-  return "?";
-}
-
-const char* layout_text(TensorLayout layout) {
-  switch (layout) {
-    case TensorLayout::kND:
-      return "ND";
-    case TensorLayout::kDN:
-      return "DN";
-    case TensorLayout::kNZ:
-      return "NZ";
-    case TensorLayout::kMxAZZ:
-      return "MX_A_ZZ";
-    case TensorLayout::kMxBNN:
-      return "MX_B_NN";
-  }
-  return "?";
-}
-
-const char* pad_text(PadValue pad) {
-  switch (pad) {
-    case PadValue::kNull:
-      return "null";
-    case PadValue::kZero:
-      return "zero";
-    case PadValue::kMax:
-      return "max";
-    case PadValue::kMin:
-      return "min";
-  }
-  return "?";
-}
-
-const char* tile_layout_text(TileLayout layout) {
-  switch (layout) {
-    case TileLayout::kNoneBox:
-      return "none_box";
-    case TileLayout::kRowMajor:
-      return "row_major";
-    case TileLayout::kColMajor:
-      return "col_major";
-  }
-  return "?";
-}
-
 std::string dims_text(const std::vector<Dim>& dims) {
   std::string out = "[";
   for (size_t i = 0; i < dims.size(); ++i) out += (i ? ", " : "") + dim_text(dims[i]);
   return out + "]";
-}
-
-std::string tensor_view_text(const TensorView& v) {
-  std::string out = "pl.TensorView(";
-  if (!v.valid_shape.empty()) out += "valid_shape=" + dims_text(v.valid_shape) + ", ";
-  if (!v.stride.empty()) out += "stride=" + dims_text(v.stride) + ", ";
-  out += std::string("layout=pl.TensorLayout.") + layout_text(v.layout);
-  if (v.pad != PadValue::kNull) out += std::string(", pad=pl.PadValue.") + pad_text(v.pad);
-  return out + ")";
-}
-
-std::string tile_view_text(const TileView& v) {
-  std::string out;
-  auto field = [&](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
-  if (!v.valid_shape.empty()) field("valid_shape=" + dims_text(v.valid_shape));
-  if (!v.stride.empty()) field("stride=" + dims_text(v.stride));
-  if (!v.start_offset.empty()) field("start_offset=" + dims_text(v.start_offset));
-  if (v.blayout) field(std::string("blayout=pl.TileLayout.") + tile_layout_text(*v.blayout));
-  if (v.slayout) field(std::string("slayout=pl.TileLayout.") + tile_layout_text(*v.slayout));
-  if (v.fractal) field("fractal=" + std::to_string(v.fractal));
-  if (v.has_pad) field(std::string("pad=pl.PadValue.") + pad_text(v.pad));
-  if (v.compact != CompactMode::kNull) field("compact=pl.CompactMode.normal");
-  return "pl.TileView(" + out + ")";
 }
 
 std::string array_text(const Type& t, bool annotation) {
@@ -193,14 +101,14 @@ std::string array_text(const Type& t, bool annotation) {
   out += annotation ? std::string("pl.") + dtype_info(t.dtype).member : std::string(dtype_text(t.dtype));
   const std::string prefix = annotation ? "pl." : "";
   if (t.is_tile()) {
-    if (t.space != MemorySpace::kUnset) out += ", " + prefix + "Mem." + space_text(t.space);
-    if (annotation && t.tile_view) out += ", " + tile_view_text(*t.tile_view);
+    if (t.space != MemorySpace::kUnset) out += ", " + prefix + "Mem." + space_member(t.space);
+    if (annotation && t.tile_view) out += ", " + tile_view_text(*t.tile_view, dims_text);
   } else if (annotation && t.tensor_view) {
-    out += ", " + tensor_view_text(*t.tensor_view);
+    out += ", " + tensor_view_text(*t.tensor_view, dims_text);
   } else if (t.layout == TensorLayout::kDN) {
     out += annotation ? ", pl.TensorView(layout=pl.TensorLayout.DN)" : ", DN";
   } else if (t.layout != TensorLayout::kND) {
-    out += ", " + prefix + layout_text(t.layout);
+    out += ", " + prefix + tensor_layout_member(t.layout);
   }
   return out + "]";
 }
