@@ -95,6 +95,8 @@ void Simulation::run(int entry, std::vector<HostArg>& host_args) {
   if (options.checks == Checks::kStrict) {
     for (Diagnostic d : program.findings) {
       d.severity = Severity::kError;
+      d.cls = ErrorClass::kCompileError;  // 03 X-0: no rank has run yet
+      if (!options.collect) throw Failure(std::move(d));
       report(std::move(d));
     }
   }

@@ -33,7 +33,8 @@ ExprPtr FunctionBuilder::convert_argument(const ir::Function& callee, size_t i, 
            "state the dependence with deps=[...]");
   }
   if (have.kind == ir::TypeKind::kPtr && want.is_tensor()) {
-    reject(ErrorClass::kParserTypeError, span, where + " got a window buffer handle (Ptr), not a view of it",
+    reject(ErrorClass::kParserTypeError, span,
+           "X-3: " + where + " got a window buffer handle (Ptr), not a view of it",
            "call pld.window(buf, shape, dtype=...)", {{"the parameter", param->span}});
   }
   if (want.is_tensor() && have.is_tensor() && want.is_window() != have.is_window()) {
@@ -58,11 +59,14 @@ ExprPtr FunctionBuilder::convert_argument(const ir::Function& callee, size_t i, 
   }
   if (!want.is_tensor()) return e;
   const bool signs = dtype_bits(want.dtype) == dtype_bits(have.dtype) && is_int(want.dtype) &&
-                     is_int(have.dtype) && dispatch;
+                     is_int(have.dtype) && dispatch && !have.is_window();  // 03 W-23
   if (!same_dtype(want.dtype, have.dtype) && !signs) {
     if (dispatch) {
-      wrong(ir::type_text(have) + " (X-15: dtype " + std::string(dtype_text(have.dtype)) + " for " +
-            std::string(dtype_text(want.dtype)) + ")");
+      reject(ErrorClass::kParserTypeError, span,
+             "X-15: " + where + " expects " + ir::type_text(want) + ", got " + ir::type_text(have) +
+                 ": dtype " + std::string(dtype_text(have.dtype)) + " for " +
+                 std::string(dtype_text(want.dtype)),
+             "make them equal", {{"the parameter", param->span}});
     }
     wrong(ir::type_text(have), "cast the data in a kernel first");
   }

@@ -86,6 +86,15 @@ nb::object text_or_none(const std::string& s) {
 }
 nb::object index_or_none(int64_t v) { return v < 0 ? nb::none() : nb::object(nb::int_(v)); }
 
+/// The rule id of a finding; findings of the front end have it at the head of their message only.
+std::string rule_id(const Diagnostic& d) {
+  if (!d.id.empty()) return d.id;
+  size_t end = d.message.rfind("X-", 0) == 0 ? 2 : std::string::npos;
+  while (end < d.message.size() && d.message[end] >= '0' && d.message[end] <= '9') ++end;
+  const bool found = end != std::string::npos && end > 2 && d.message.compare(end, 2, ": ") == 0;
+  return found ? d.message.substr(0, end) : std::string();
+}
+
 nb::object span_line(const Span& s) { return s.known() ? nb::object(nb::int_(s.line)) : nb::none(); }
 nb::object span_column(const Span& s) { return s.known() ? nb::object(nb::int_(s.column)) : nb::none(); }
 nb::object span_file(const Span& s) {
@@ -98,7 +107,7 @@ const char* severity_text(Severity s) {
 
 nb::dict diagnostic_dict(const Diagnostic& d) {
   nb::dict out;
-  out["id"] = text_or_none(d.id);
+  out["id"] = text_or_none(rule_id(d));
   out["severity"] = severity_text(d.severity);
   out["title"] = d.title;
   out["message"] = d.message;
@@ -277,7 +286,7 @@ void register_errors(nb::module_& m) {
       });
 
   auto cls = nb::class_<PyDiagnostic>(m, "Diagnostic", "One finding (04 OBS-30).");
-  cls.def_prop_ro("id", [](const PyDiagnostic& d) { return d.d.id; })
+  cls.def_prop_ro("id", [](const PyDiagnostic& d) { return rule_id(d.d); })
       .def_prop_ro("severity", [](const PyDiagnostic& d) { return severity_text(d.d.severity); })
       .def_prop_ro("title", [](const PyDiagnostic& d) { return d.d.title; })
       .def_prop_ro("message", [](const PyDiagnostic& d) { return d.d.message; })
@@ -316,7 +325,8 @@ void register_errors(nb::module_& m) {
       .def("exception", [](const PyDiagnostic& d) { return make_exception(d.d); })
       .def("__str__", [](const PyDiagnostic& d) { return render(d.d); })
       .def("__repr__", [](const PyDiagnostic& d) {
-        return "Diagnostic(" + (d.d.id.empty() ? std::string(severity_text(d.d.severity)) : d.d.id) + ", " +
+        const std::string id = rule_id(d.d);
+        return "Diagnostic(" + (id.empty() ? std::string(severity_text(d.d.severity)) : id) + ", " +
                std::string(nb::repr(nb::str(d.d.message.c_str())).c_str()) + ")";
       });
   // Used by pypto.language to raise its own front-end errors with a rendered location.

@@ -17,18 +17,15 @@ def noise(rng, *shape):
     return rng.standard_normal(shape).astype(np.float32)
 
 
-def everywhere(program, args, p, outputs, tolerance=1e-4, exact=True, checks="strict"):
-    """Runs it and compares `outputs` (index -> golden); `exact`: every run gives the same bits.
-
-    `checks`: "default" for a kernel that notifies outside lane regions, which strict checking refuses (X-57).
-    """
+def everywhere(program, args, p, outputs, tolerance=1e-4, exact=True):
+    """Runs it under strict checking and compares `outputs` (index -> golden); `exact`: every run gives the same bits."""
     first = None
     for platform, sim in RUNS:
         given = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
         config = RunConfig(
             platform=platform,
             distributed_config=DistributedConfig(device_ids=[3 * r + 1 for r in range(p)]),
-            sim=SimOptions(checks=checks, **sim),
+            sim=SimOptions(checks="strict", **sim),
         )
         program(*given, config=config)
         reports = [d.message for d in last_report().diagnostics if d.severity != "note"]
