@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -34,11 +35,13 @@ class Chunks {
     ++size_;
     return *made;
   }
-  /// Drops the elements and keeps one piece of their storage.
+  /// Drops the elements and keeps some of their storage.
   void clear() {
-    for (size_t i = 0; i < size_; ++i) at(i)->~T();
+    if constexpr (!std::is_trivially_destructible_v<T>) {
+      for (size_t i = 0; i < size_; ++i) at(i)->~T();
+    }
     size_ = 0;
-    if (pieces_.size() > 1) pieces_.resize(1);
+    if (pieces_.size() > kKept) pieces_.resize(kKept);
   }
 
   template <class Owner, class Element>
@@ -59,6 +62,7 @@ class Chunks {
 
  private:
   static constexpr size_t power_of_two(size_t n) { return n < 2 ? 1 : 2 * power_of_two(n / 2); }
+  static constexpr size_t kKept = 16;
   static constexpr size_t kPiece = power_of_two(kBytes / sizeof(T) + 1);
   struct Piece {
     alignas(T) std::byte bytes[kPiece * sizeof(T)];

@@ -184,9 +184,8 @@ int32_t Analysis::value_of_cell(const Object& o, int64_t offset) {
   return value;
 }
 
-Cell& Analysis::cell(Object& o, int64_t offset) {
-  if (Cell* c = o.cells.find(offset)) return *c;
-  return o.cells.get(offset, o.info.bytes, value_of_cell(o, offset));
+Cell& Analysis::cell(Object& o, int64_t offset, int32_t value) {
+  return o.cells.get(offset, o.info.bytes, value);
 }
 
 // ------------------------------------------------------------------ accesses

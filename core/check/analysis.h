@@ -184,7 +184,8 @@ class Analysis final : public Checker {
   uint32_t take_chain(int rank, const ActorClock& known);
   Object& object(int32_t id) { return objects_[static_cast<size_t>(id)]; }
   History& history(int32_t object, int64_t part);
-  Cell& cell(Object& o, int64_t offset);
+  /// The cell at `offset`, which holds `value` now.
+  Cell& cell(Object& o, int64_t offset, int32_t value);
   void compare(Actor& actor, int32_t object_id, int64_t part, const Box& box, Entry& entry,
                const Shape& shape);
   void compare_cells(Actor& actor, int32_t object_id, const Box& box, const Entry& entry, const Shape& shape);
@@ -194,6 +195,8 @@ class Analysis final : public Checker {
   static bool conflicts(const Entry& a, const Entry& b);
   static bool overlaps_quietly(const Entry& a, const Entry& b);
   void check_lanes(const Notify& n);
+  template <class Known>
+  static void forget_clocks(Cells& cells, Cell& c, Known known, uint32_t waiter);
   void judge_again(Cells& cells, Cell& c, const Mod& mod);
 
   // report.cpp

@@ -79,6 +79,8 @@ struct Notify {
   int32_t before = 0, after = 0;  ///< the cell
   const vm::Site* site = nullptr;
   uint64_t iteration = 0;  ///< the issuer's instruction count, tells executions of one statement apart
+  /// The issuer is of the cell's rank, and everybody who may still act there comes after it.
+  bool sole = false;
 };
 
 /// A satisfied wait.
@@ -92,6 +94,7 @@ struct Observe {
   int32_t expected = 0;
   int32_t seen = 0;
   const vm::Site* site = nullptr;
+  bool sole = false;  ///< everybody else who may still act on this rank comes after this actor
 };
 
 /// Receives reports. Throws Failure when the report is an error and the run stops at the first one.

@@ -48,6 +48,7 @@ class ActorClock {
 
  private:
   Dense& own();
+  bool take_over(const DensePtr& base);
   void acquire_base(const DensePtr& base);
   void acquire_component(Component c);
 

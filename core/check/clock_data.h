@@ -46,8 +46,9 @@ class Extras {
     return true;
   }
 
- private:
   static constexpr size_t kRoom = 6;
+
+ private:
   Component list_[kRoom];
   size_t size_ = 0;
 };

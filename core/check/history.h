@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <bit>
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <vector>
 
-#include "core/check/box.h"
+#include "core/check/box_table.h"
 #include "core/ir/op.h"
 #include "core/vm/exec.h"
 #include "core/vm/program.h"
@@ -45,7 +42,7 @@ class History {
   template <class Visit>
   void visit(const Box& box, Visit visit) {
     visit_writes(box, visit);
-    for_each(reads_, box, [&](Reads& r) {
+    reads_.for_each(box, [&](Reads& r) {
       remove(r, [&](size_t i) { return visit(r.box, r.entries[i]); });
       return r.entries.empty();
     });
@@ -53,12 +50,12 @@ class History {
   /// The same without plain reads.
   template <class Visit>
   void visit_writes(const Box& box, Visit visit) {
-    for_each(writes_, box, [&](Write& w) { return visit(w.box, w.entry); });
+    writes_.for_each(box, [&](Write& w) { return visit(w.box, w.entry); });
   }
   /// Removes the reads inside `box` that `known(chain, epoch)` and `may_go(entry)` accept.
   template <class Known, class MayGo>
   void prune_reads(const Box& box, Known known, MayGo may_go) {
-    for_each(reads_, box, [&](Reads& r) {
+    reads_.for_each(box, [&](Reads& r) {
       if (!covers(box, r.box)) return false;
       remove(r,
              [&](size_t i) { return known(r.stamps[i].chain, r.stamps[i].epoch) && may_go(r.entries[i]); });
@@ -67,15 +64,17 @@ class History {
   }
   void add(const Box& box, const Entry& entry) {
     if (entry.kind != vm::AccessKind::kRead) {
-      class_of(writes_, box).emplace(box.base, Write{box, entry});
+      writes_.add(box).entry = entry;
       return;
     }
-    auto& same_size = class_of(reads_, box);
-    auto [it, end] = same_size.equal_range(box.base);
-    while (it != end && !(it->second.box == box)) ++it;
-    if (it == end) it = same_size.emplace(box.base, Reads{box, {}, {}});
-    it->second.stamps.push_back({entry.chain, entry.epoch});
-    it->second.entries.push_back(entry);
+    Reads* r = reads_.find(box);
+    if (!r) {
+      r = &reads_.add(box);
+      r->stamps.clear();
+      r->entries.clear();
+    }
+    r->stamps.push_back({entry.chain, entry.epoch});
+    r->entries.push_back(entry);
   }
   void clear() {
     writes_.clear();
@@ -84,38 +83,15 @@ class History {
 
  private:
   struct Write {
-    Box box;
     Entry entry;
+    Box box;
   };
   struct Reads {
     Box box;
     std::vector<Entry::Stamp> stamps;  ///< of the entries, for fast looks
     std::vector<Entry> entries;        ///< in order of addition
   };
-  /// Accesses by the size class of their extent and by first byte: a large one does not make looking for
-  /// small ones slow.
-  template <class T>
-  using Classes = std::vector<std::multimap<int64_t, T>>;
 
-  template <class T>
-  static std::multimap<int64_t, T>& class_of(Classes<T>& classes, const Box& box) {
-    const auto k = static_cast<size_t>(std::bit_width(static_cast<uint64_t>(box.end() - box.base)));
-    if (classes.size() <= k) classes.resize(k + 1);
-    return classes[k];
-  }
-  template <class T, class Visit>
-  static void for_each(Classes<T>& classes, const Box& box, Visit visit) {
-    const int64_t end = box.end();
-    for (size_t k = 0; k < classes.size(); ++k) {
-      std::multimap<int64_t, T>& list = classes[k];
-      if (list.empty()) continue;
-      for (auto it = list.lower_bound(box.base - (int64_t{1} << k)); it != list.end() && it->first < end;) {
-        const auto here = it++;
-        if (here->second.box.end() <= box.base || !overlap(box, here->second.box)) continue;
-        if (visit(here->second)) list.erase(here);
-      }
-    }
-  }
   template <class Goes>
   static void remove(Reads& r, Goes goes) {
     size_t kept = 0;
@@ -131,8 +107,8 @@ class History {
     r.stamps.resize(kept);
   }
 
-  Classes<Write> writes_;
-  Classes<Reads> reads_;
+  BoxTable<Write> writes_;
+  BoxTable<Reads> reads_;
 };
 
 /// The access that a report names, of those that race with one: by first byte, then age.

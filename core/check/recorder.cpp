@@ -139,7 +139,7 @@ Clock Recorder::observe(const Observe& observe) {
   if (logging_) {
     if (observe.actor >= 0) {
       log(Saw{observe.actor, observe.object, observe.offset, observe.cmp, observe.expected, observe.seen,
-              observe.site, id_of(c)});
+              observe.site, id_of(c), observe.sole});
     } else {
       auto e = std::make_unique<Deferred>(Deferred{observe, id_of(observe.at), id_of(c)});
       e->observe.at = nullptr;
@@ -241,6 +241,7 @@ void Recorder::replay(bool complete) {
                               o.expected = e.expected;
                               o.seen = e.seen;
                               o.site = e.site;
+                              o.sole = e.sole;
                               keep(e.clock, analysis.observe(o));
                             },
                             [&](const Rare<Deferred>& e) {

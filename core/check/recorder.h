@@ -101,6 +101,7 @@ class Recorder final : public Checker {
     int32_t seen;
     const vm::Site* site;
     int64_t clock;
+    bool sole;
   };
   struct Deferred {
     Observe observe;

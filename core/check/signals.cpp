@@ -9,6 +9,7 @@ namespace {
 
 constexpr size_t kFoldMods = 64;
 constexpr size_t kKeptWaits = 16;
+constexpr size_t kLargeClock = 64;
 
 }  // namespace
 
@@ -16,7 +17,7 @@ void Analysis::notify(Notify&& n) {
   settle_write();
   if (!n.release || n.who < 0) return;
   Object& o = object(n.object);
-  Cell& c = cell(o, n.offset);
+  Cell& c = cell(o, n.offset, n.before);
   if (c.mods.empty() && c.waits.empty()) c.initial = n.before;
   const uint32_t meta = static_cast<uint32_t>(n.who);
   Mod m;
@@ -106,13 +107,35 @@ void Analysis::notify(Notify&& n) {
   if (static_cast<size_t>(me.rank) >= last_notify_.size())
     last_notify_.resize(static_cast<size_t>(me.rank) + 1, -1);
   if (me.rank >= 0) last_notify_[static_cast<size_t>(me.rank)] = m.sequence;
+  const bool settled = n.sole;
+  const uint32_t chain = m.chain;
   o.cells.mods.push_back(c.mods, std::move(m));
+  if (settled) forget_clocks(o.cells, c, [&](const Mod& x) { return x.sequence == sequence_; }, chain);
+}
+
+/// What everybody knows who may still wait on the cell gives no edges any more: of its clock only what
+/// explanations of races ask for is kept, the epochs of the waiter and of those that modified the cell. With
+/// a thousand ranks and two thousand cells on each, whole clocks would fill the memory.
+template <class Known>
+void Analysis::forget_clocks(Cells& cells, Cell& c, Known known, uint32_t waiter) {
+  for (Mod& m : cells.mods.range(c.mods)) {
+    const ClockData* old = m.release.get();
+    if (!old || !old->base || old->base->size() < kLargeClock || !known(m)) continue;
+    Clock small = Clock::make();
+    ClockData& s = *small.get();
+    s.chain = old->chain;
+    s.epoch = old->epoch;
+    bool fits = s.extras.raise({waiter, old->at(waiter)});
+    for (const Mod& other : cells.mods.range(c.mods))
+      fits = fits && s.extras.raise({other.chain, old->at(other.chain)});
+    if (fits) m.release = std::move(small);
+  }
 }
 
 Clock Analysis::observe(const Observe& x) {
   settle_write();
   Object& o = object(x.object);
-  Cell& c = cell(o, x.offset);
+  Cell& c = cell(o, x.offset, x.seen);
   Actor* actor = x.actor >= 0 ? &actors_[static_cast<size_t>(x.actor)] : nullptr;
   ActorClock deferred;
   if (!actor) {
@@ -207,6 +230,7 @@ Clock Analysis::observe(const Observe& x) {
     o.cells.waits.push_back(c.waits, std::move(note));
   }
   for (const Clock& s : sure) clock.acquire(s);
+  if (x.sole && actor) forget_clocks(o.cells, c, before, clock.chain());
   // Old modifications that every later wait of this rank knows are one starting value.
   if (c.mods.size >= kFoldMods) {
     while (!c.mods.empty() && before(o.cells.mods.front(c.mods))) {

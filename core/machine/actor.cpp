@@ -249,6 +249,7 @@ void Actor::access(const vm::View& v, vm::AccessKind access) { record(v, access,
 void Actor::record(const vm::View& v, vm::AccessKind access, ir::OpId op, bool remote,
                    const std::string& name, int changes) {
   ObjectRecord& object = sim_.object_of(v);
+  if (object.window >= 0) Simulation::make_plain(v);
   if (access != vm::AccessKind::kRead && object.waiters > 0 && !object.dirty) {
     object.dirty = true;
     sim_.dirty_.push_back(v.buffer->object);

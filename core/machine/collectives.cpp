@@ -142,6 +142,7 @@ void check_extents(const vm::OpCall& call, int64_t ranks) {
 // ------------------------------------------------------------------ counts of all_to_all_v
 
 int32_t count_at(const vm::View& counts, int64_t i) {
+  Simulation::make_plain(counts);
   int32_t value = 0;
   std::memcpy(&value, counts.data() + i * counts.stride[0] * 4, sizeof(value));
   return value;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quiescence: nothing can run, nothing is in flight, and something is left (03 M-31, X-46, precedence X-75).
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <set>
 
 #include "core/machine/simulation.h"
+#include "core/machine/slice.h"
 
 namespace pypto::machine {
 namespace {
@@ -399,8 +399,7 @@ void Simulation::add_waits(Diagnostic& d) {
     const ObjectRecord& object = objects[static_cast<size_t>(a->wait.buffer->object)];
     w.object = object.name;
     w.cell = a->wait.cell;
-    int32_t seen = 0;
-    std::memcpy(&seen, a->wait.buffer->data + a->wait.offset, sizeof(seen));
+    const int32_t seen = Slice::of(a->wait.buffer.get()).load(a->wait.offset);
     w.seen = seen;
     w.needed = a->wait.expected;
     w.comparison = a->wait.cmp == ir::WaitCmp::kGe ? ">=" : "==";

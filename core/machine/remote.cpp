@@ -188,6 +188,7 @@ ExecStatus op_remote_store(Actor& actor, vm::OpCall& call) {
     d.data = vm::packed_copy(call, shaped, window.dtype);
     d.target = window;
     d.atomic = atomic;
+    Simulation::make_plain(window);
     const bool changes = atomic || !same_cells(window, d.data);
     actor.record(window, atomic ? AccessKind::kAtomic : AccessKind::kWrite, call.op, true, name,
                  changes ? 1 : 0);

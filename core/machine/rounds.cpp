@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstring>
 
 #include "core/machine/simulation.h"
+#include "core/machine/slice.h"
 
 namespace pypto::machine {
 namespace {
@@ -10,11 +10,7 @@ namespace {
 constexpr uint64_t kQuantum = 65536;  // 03 M-31
 constexpr size_t kMaxCellEvents = size_t{1} << 22;
 
-int32_t load_cell(const vm::Buffer* buffer, int64_t offset) {
-  int32_t value = 0;
-  std::memcpy(&value, buffer->data + offset, sizeof(value));
-  return value;
-}
+int32_t load_cell(const vm::Buffer* buffer, int64_t offset) { return Slice::of(buffer).load(offset); }
 
 bool satisfied(ir::WaitCmp cmp, int32_t value, int32_t expected) {
   return cmp == ir::WaitCmp::kEq ? value == expected : value >= expected;
@@ -216,7 +212,7 @@ void Simulation::apply(PendingNotify& n) {
   int32_t after = n.value;
   bool overflow = false;
   if (n.op == ir::NotifyOp::kAtomicAdd) overflow = __builtin_add_overflow(before, n.value, &after);
-  std::memcpy(n.buffer->data + n.offset, &after, sizeof(after));
+  Slice::of(n.buffer.get()).store(n.offset, after);
   if (cell_events.size() < kMaxCellEvents) {
     cell_events.push_back(
         {n.offset, n.site, n.buffer->object, n.rank, before, after, static_cast<int32_t>(round_), false});
@@ -233,6 +229,7 @@ void Simulation::apply(PendingNotify& n) {
     e.after = after;
     e.site = n.site;
     e.iteration = n.iteration;
+    e.sole = n.sole;
     checker->notify(std::move(e));
   }
   if (overflow && options.checks != Checks::kOff) {
@@ -252,6 +249,7 @@ void Simulation::apply(PendingNotify& n) {
 }
 
 void Simulation::look_at_cell(const vm::Buffer* buffer, int64_t offset) {
+  if (objects[static_cast<size_t>(buffer->object)].waiters == 0) return;
   const auto found = watches_.find(buffer);
   if (found == watches_.end()) return;
   std::vector<Watch>& list = found->second;
@@ -279,7 +277,6 @@ void Simulation::look_at_cell(const vm::Buffer* buffer, int64_t offset) {
     }
   }
   list.resize(kept);
-  if (list.empty()) watches_.erase(found);
 }
 
 void Simulation::recheck_cells() {
@@ -328,7 +325,7 @@ void Simulation::commit() {
     const LogEntry e = log_[i];
     if (i + kAhead < log_.size() && !log_[i + kAhead].done()) {
       const PendingNotify& later = notifies_[log_[i + kAhead].notify];
-      __builtin_prefetch(later.buffer->data + later.offset, 1);
+      Slice::of(later.buffer.get()).prefetch(later.offset);
     }
     if (e.done()) {
       finish_actor(*e.actor);

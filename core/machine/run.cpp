@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <map>
 #include <set>
 
 #include "core/machine/host.h"
 #include "core/machine/simulation.h"
+#include "core/machine/slice.h"
 #include "core/vm/kernels/parallel.h"
 
 namespace pypto::machine {
@@ -183,7 +183,7 @@ void Simulation::adopt_windows() {
         for (const vm::BufferRef& slice : b.slices) {
           if (!slice) continue;
           slice->object = -1;
-          if (world->reset) std::memset(slice->data, 0, static_cast<size_t>(slice->bytes));
+          if (world->reset) Slice::of(slice.get()).clear();
         }
       }
     }

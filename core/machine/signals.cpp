@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstring>
 #include <limits>
 
 #include "core/machine/machine_ops.h"
 #include "core/machine/simulation.h"
+#include "core/machine/slice.h"
 
 namespace pypto::machine {
 namespace {
@@ -130,6 +130,7 @@ ExecStatus op_notify(Actor& actor, vm::OpCall& call) {
     n.who = sim.checker->identity(actor.id);
     n.release = sim.checker->release(actor.id);
     n.iteration = actor.fiber->steps;
+    n.sole = peer == place.me && Simulation::is_sole(actor);
   }
   sim.log_notify(std::move(n));
   return ExecStatus::kDone;
@@ -145,8 +146,7 @@ ExecStatus op_wait(Actor& actor, vm::OpCall& call) {
   const auto cmp = static_cast<ir::WaitCmp>(call.attr_int(AttrKey::k_cmp));
   Simulation& sim = actor.sim();
   sim.name_cells(signal);
-  int32_t value = 0;
-  std::memcpy(&value, signal.buffer->data + offset, sizeof(value));
+  const int32_t value = Slice::of(signal.buffer.get()).load(offset);
   if (cmp == ir::WaitCmp::kEq ? value == expected : value >= expected) {
     // Own notifies of the cell happen before the wait, so it observes them (03 M-30): they must be in the
     // cell.
@@ -165,6 +165,7 @@ ExecStatus op_wait(Actor& actor, vm::OpCall& call) {
       o.expected = expected;
       o.seen = value;
       o.site = actor.site();
+      o.sole = Simulation::is_sole(actor);
       sim.checker->observe(o);
     }
     return ExecStatus::kDone;
@@ -214,9 +215,7 @@ ExecStatus op_defer_wait(Actor& actor, vm::OpCall& call) {
   c.cell.assign(offsets.begin(), offsets.end());
   c.name = name;
   c.site = actor.site();
-  int32_t value = 0;
-  std::memcpy(&value, signal.buffer->data + c.offset, sizeof(value));
-  c.satisfied = value >= c.expected;
+  c.satisfied = Slice::of(signal.buffer.get()).load(c.offset) >= c.expected;
   ++actor.dispatch.comm.wait;
   task.conditions.push_back(c);
   if (task.open_conditions++ == 0 && ++actor.dispatch.waiters > kMaxWaiters) {

@@ -49,6 +49,8 @@ class Simulation final : public check::Sink {
   static void release_created(vm::Buffer* b);
   /// Slice of a window buffer on domain rank `member`.
   vm::BufferRef slice(int window, int member);
+  /// Before data operations touch `v`: what notifies wrote there is in its memory.
+  static void make_plain(const vm::View& v);
   const Domain& domain_of_window(int window) const {
     return domains[static_cast<size_t>(windows[static_cast<size_t>(window)].domain)];
   }
@@ -79,7 +81,14 @@ class Simulation final : public check::Sink {
     int32_t rank = -1;
     ir::NotifyOp op = ir::NotifyOp::kAtomicAdd;
     bool applied = false;
+    bool sole = false;  ///< see check::Notify
   };
+  /// Whether everybody else who may still act on the actor's rank comes after it: it is all that is left of
+  /// its dispatch, and dispatches of a device come one after the other.
+  static bool is_sole(const Actor& actor) {
+    return actor.task && actor.kind == Actor::Kind::kBlock && actor.task->blocks == 1 && actor.kids.empty() &&
+           actor.dispatch.orch_done && actor.dispatch.live == 1;
+  }
   void log_notify(PendingNotify n);
   void log_wait(int32_t object, int64_t offset, int rank, const vm::Site* site);
   /// Whether an uncommitted notify of this actor or its block is in the bytes of `v`.

@@ -1,38 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <new>
 
 #include "core/machine/simulation.h"
+#include "core/machine/slice.h"
 #include "core/vm/ops/region.h"
 #include "core/vm/scalar.h"
 
 namespace pypto::machine {
 namespace {
-
-constexpr uintptr_t kAlignment = 64;
-
-void release_slice(vm::Buffer* b) {
-  std::free(b->owner);
-  delete b;
-}
-
-/// Zeroed memory of a window slice; large ones are committed by the system when touched.
-vm::BufferRef new_slice(int64_t bytes) {
-  auto* b = new vm::Buffer();
-  b->owner = std::calloc(1, static_cast<size_t>(bytes) + kAlignment);
-  if (!b->owner) {
-    delete b;
-    throw std::bad_alloc();
-  }
-  b->data = reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(b->owner) + kAlignment - 1) &
-                                       ~(kAlignment - 1));
-  b->bytes = bytes;
-  b->kind = vm::BufferKind::kWindow;
-  b->release = &release_slice;
-  return vm::BufferRef(b);
-}
 
 void (*pool_release)(vm::Buffer*) = nullptr;
 
@@ -121,7 +97,7 @@ vm::BufferRef Simulation::slice(int window, int member) {
   WindowBuffer& w = windows[static_cast<size_t>(window)];
   vm::BufferRef& slot = w.slices[static_cast<size_t>(member)];
   const bool fresh = !slot;
-  if (fresh) slot = new_slice(w.requested);
+  if (fresh) slot = Slice::make(w.requested);
   if (slot->object < 0) {
     ObjectRecord record;
     record.carried = !fresh && !(world && world->reset);
@@ -131,6 +107,13 @@ vm::BufferRef Simulation::slice(int window, int member) {
     add_object(std::move(record), slot.get());
   }
   return slot;
+}
+
+void Simulation::make_plain(const vm::View& v) {
+  if (v.empty() || v.buffer->kind != vm::BufferKind::kWindow) return;
+  int64_t begin = 0, end = 0;
+  vm::byte_range(v, &begin, &end);
+  Slice::of(v.buffer.get()).make_plain(begin, end);
 }
 
 void Simulation::name_cells(const vm::View& signal) {

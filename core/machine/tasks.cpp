@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/machine/simulation.h"
+#include "core/machine/slice.h"
 
 namespace pypto::machine {
 namespace {
@@ -31,6 +32,7 @@ bool holds(ir::OpId op, int64_t lhs, int64_t rhs) {
 }
 
 int64_t read_integer(const vm::View& element) {
+  Simulation::make_plain(element);
   const uint8_t* p = element.data();
   switch (dtype_bytes(element.dtype)) {
     case 1:
@@ -373,6 +375,7 @@ void Simulation::condition_met(Task& task) {
       o.object = c.buffer->object;
       o.offset = c.offset;
       o.expected = c.expected;
+      o.seen = Slice::of(c.buffer.get()).load(c.offset);
       o.site = c.site;
       task.ends.push_back(checker->observe(o));
     }
