@@ -105,8 +105,8 @@ class BoxTable {
   }
   static void grow(Class& c) {
     std::vector<Head> old = std::move(c.heads);
-    const auto used = static_cast<size_t>(
-        std::count_if(old.begin(), old.end(), [](const Head& h) { return h.node != 0; }));
+    const auto used =
+        static_cast<size_t>(std::count_if(old.begin(), old.end(), [](const Head& h) { return h.node != 0; }));
     size_t size = std::max<size_t>(old.size(), 8);
     if (2 * (used + 1) > size) size *= 2;
     c.heads.assign(size, Head());
