@@ -16,9 +16,6 @@ ROWS = list(
     )
 )
 
-# Core and Wide names whose use ends in "missing from this build"; must stay empty for Core.
-STILL_MISSING: dict[str, set[str]] = {"Core": set(), "Wide": set()}
-
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: f"{r['module']}:{r['name'].split()[0]}")
 def test_row_imports(row):
@@ -27,15 +24,9 @@ def test_row_imports(row):
     name = row["name"]
     if name.startswith("*module*"):
         return
-    if f"{row['module']}.{name}" in STILL_MISSING.get(row["tier"], ()):
-        pytest.xfail("not there yet")
     scope: dict[str, object] = {}
     exec(f"from {row['module']} import {name}", scope)
     assert scope[name] is getattr(module, name)
-
-
-def test_nothing_of_core_is_missing():
-    assert not STILL_MISSING["Core"]
 
 
 MODULES = """

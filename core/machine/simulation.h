@@ -117,6 +117,8 @@ class Simulation final : public check::Sink {
   };
   /// Submits a task; false if the submitter must wait for a slot first (its wait state is then set).
   bool submit(Dispatch& d, Actor* orch, Submission s, int64_t* handle);
+  /// Stops the run if `dep`, a handle as programs hold it, names a task of a manual scope that has ended.
+  void require_open_scope(const Dispatch& d, int64_t dep, const vm::Site* site);
   void condition_met(Task& task);
   void start_dispatch(HostStep& step);
 

@@ -46,6 +46,15 @@ int64_t read_integer(const vm::View& element) {
   }
 }
 
+// A handle as programs hold it: the task, and above it the manual scope that its slot belongs to.
+constexpr int kHandleBits = 40;
+constexpr int64_t kScopeMask = (int64_t{1} << 22) - 1;
+
+int64_t task_of(int64_t handle) { return handle & ((int64_t{1} << kHandleBits) - 1); }
+int64_t scope_of(int64_t handle) { return handle >> kHandleBits; }
+
+int64_t program_handle(const Task& task) { return task.handle | ((task.scope & kScopeMask) << kHandleBits); }
+
 std::string slice_text(const vm::View& v) {
   const check::Box box = check::box_of(v);
   return "bytes " + std::to_string(box.begin()) + " to " + std::to_string(box.end());
@@ -79,6 +88,30 @@ void Simulation::add_edge(Task& task, RegionOwner* owner, const check::Clock& cl
   }
 }
 
+void Simulation::require_open_scope(const Dispatch& d, int64_t dep, const vm::Site* site) {
+  const int64_t scope = scope_of(dep);
+  if (scope == 0) return;
+  for (const ScopeFrame& f : d.scopes) {
+    if (f.kind == ir::ScopeKind::kManual && (f.manual & kScopeMask) == scope) return;
+  }
+  Diagnostic diag;
+  diag.cls = ErrorClass::kProgramFault;
+  diag.id = "L-166";
+  diag.message = "deps= holds the handle of a task of a manual scope that has ended";
+  const auto it = d.tasks.find(task_of(dep));
+  if (it != d.tasks.end()) {
+    const Task& task = *it->second;
+    diag.message += ": " + (task.fn ? "'" + task.fn->name + "'" : std::string("task_dummy")) +
+                    ", submission " + std::to_string(task.number);
+    if (task.site) diag.notes.push_back({"the task", task.site->span});
+  }
+  diag.hint =
+      "a handle is valid until its scope ends: wait inside the scope, or drop the entry where both tasks use "
+      "one tensor, since edges across the end of a scope are automatic";
+  if (site) diag.span = site->span;
+  throw Failure(std::move(diag));
+}
+
 bool Simulation::submit(Dispatch& d, Actor* orch, Submission s, int64_t* handle) {
   const int depth = static_cast<int>(std::min<size_t>(d.scopes.size(), 3));
   const int64_t window = options.ring_task_window > 0 ? options.ring_task_window : 16384;
@@ -91,6 +124,7 @@ bool Simulation::submit(Dispatch& d, Actor* orch, Submission s, int64_t* handle)
     d.blocked_on_tasks.push_back(orch);
     return false;
   }
+  for (const int64_t dep : s.deps) require_open_scope(d, dep, s.site);
   auto owned = std::make_unique<Task>();
   Task& task = *owned;
   task.handle = next_handle_++;
@@ -179,8 +213,9 @@ bool Simulation::submit(Dispatch& d, Actor* orch, Submission s, int64_t* handle)
       add_edge(task, c.owner, c.clock, u.arg, reason);
     }
   }
-  for (const int64_t dep : s.deps) {
-    if (dep <= 0) continue;
+  for (const int64_t entry : s.deps) {
+    if (entry <= 0) continue;
+    const int64_t dep = task_of(entry);
     const auto it = d.tasks.find(dep);
     if (it != d.tasks.end() && !it->second->completed) {
       add_edge(task, it->second.get(), nullptr, -1, "deps=");
@@ -195,7 +230,7 @@ bool Simulation::submit(Dispatch& d, Actor* orch, Submission s, int64_t* handle)
 
   ++d.ring_used[static_cast<size_t>(depth)];
   ++d.live;
-  if (handle) *handle = task.handle;
+  if (handle) *handle = program_handle(task);
   d.tasks.emplace(task.handle, std::move(owned));
   RankReport& rank = run_report.ranks[static_cast<size_t>(d.rank)];
   if (task.fn) {

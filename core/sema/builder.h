@@ -180,6 +180,12 @@ struct RegionInfo {
   std::set<VarPtr> defined;  ///< handles defined inside (clusters)
 };
 
+/// The manual scope that a task belongs to (01 L-166).
+struct ManualTask {
+  int region = 0;
+  Span scope;
+};
+
 /// A loop the body is inside of.
 struct LoopInfo {
   enum class Kind : uint8_t { kRange, kParallel, kPipeline, kUnroll, kWhile, kSpmd, kSplitAiv };
@@ -482,6 +488,9 @@ class FunctionBuilder {
   void run_region(const ir::StmtPtr& stmt, RegionInfo info, const std::vector<syn::StmtPtr>& body,
                   const std::function<void()>& prologue = {});
   void bind_task(const std::shared_ptr<ir::ScopeInfo>& info, const syn::Expr& as);
+  void note_manual_task(const VarPtr& handle);
+  /// The ended manual scope that the task of `handle` belongs to, or null.
+  const ManualTask* ended_scope(const VarPtr& handle) const;
   const RegionInfo* kernel_region() const;
   const RegionInfo* enclosing(ir::ScopeKind kind) const;
   void require_control_plane(const Span& span, const std::string& what);
@@ -618,6 +627,7 @@ class FunctionBuilder {
   std::map<const ir::Var*, int64_t> task_writers_;
   std::map<const ir::Storage*, VarPtr>
       writer_task_;  ///< handle of the task that last wrote a storage (01 L-136)
+  std::map<const ir::Var*, ManualTask> manual_tasks_;  ///< handles of tasks of manual scopes (01 L-166)
 
   std::map<std::string, std::string> memref_variables_, memref_names_;  ///< 01 L-39
 

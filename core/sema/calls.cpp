@@ -112,7 +112,8 @@ Value FunctionBuilder::eval_call(const syn::Expr& e, bool statement) {
                           root.text + "." + callee_syntax.items[0]->text + "." + callee_syntax.text);
       }
     }
-    if (callee_syntax.text == "get_byte" || base.kind != HostKind::kMissing) return fold(e);
+    // The dtype of an array (01 L-74) is known here, though Python does not know the array.
+    if (base.kind != HostKind::kMissing || is_static(*callee_syntax.items[0])) return fold(e);
     const Value object = eval(*callee_syntax.items[0]);
     if (object.is_host() && object.host.kind == HostKind::kDType && callee_syntax.text == "get_byte") {
       return Value::of(ir::int_const(dtype_bytes(object.host.dtype), DType::kIndex, e.span, true));

@@ -21,6 +21,15 @@ void FunctionBuilder::read_deps(const syn::Expr& e, std::vector<ExprPtr>& out) {
       whole = true;
       out.push_back(v.expr);
     } else if (v.is_task()) {
+      if (const ManualTask* ended = v.expr->kind == ir::ExprKind::kVar ? ended_scope(v.expr->var) : nullptr) {
+        reject(
+            ErrorClass::kScopeIsolationError, where.span,
+            "deps= entry '" + source_text(where) + "' is the handle of a task of the manual scope at line " +
+                std::to_string(ended->scope.line) + ", which has ended",
+            "wait inside the scope, or drop the entry where both tasks use one tensor: edges across the end "
+            "of a scope are automatic",
+            {{"the manual scope", ended->scope}, {"the handle", v.expr->var->span}});
+      }
       element = element || subscript;
       out.push_back(v.expr);
     } else {

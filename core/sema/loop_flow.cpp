@@ -192,7 +192,8 @@ void FunctionBuilder::run_loop(LoopInfo& loop, const ir::StmtPtr& stmt, const st
         fn->vars.push_back(b->var);
         frame_->vars[name].push_back(b->var);
       }
-      if (b->constant) {
+      // What the body does not assign keeps its constant: it may be an extent.
+      if (b->constant && assigned.count(name)) {
         auto n = std::make_shared<Binding>(*b);
         n->constant = nullptr;
         b = n;

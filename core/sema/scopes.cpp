@@ -175,9 +175,24 @@ void FunctionBuilder::bind_task(const std::shared_ptr<ir::ScopeInfo>& info, cons
   b->type = var->type;
   b->span = as.span;
   bind(as.text, b);
+  note_manual_task(var);
   for (RegionInfo* r : regions_) {
     if (r->kind == ir::ScopeKind::kCluster) r->defined.insert(var);
   }
+}
+
+void FunctionBuilder::note_manual_task(const VarPtr& handle) {
+  if (const RegionInfo* scope = enclosing(ir::ScopeKind::kManual)) {
+    manual_tasks_[handle.get()] = {scope->id, scope->span};
+  }
+}
+
+const ManualTask* FunctionBuilder::ended_scope(const VarPtr& handle) const {
+  const auto it = manual_tasks_.find(handle.get());
+  if (it == manual_tasks_.end()) return nullptr;
+  const bool open = std::any_of(regions_.begin(), regions_.end(),
+                                [&](const RegionInfo* r) { return r->id == it->second.region; });
+  return open ? nullptr : &it->second;
 }
 
 void FunctionBuilder::exec_at(const syn::Stmt& s, const syn::Expr& call, const syn::Expr* as) {

@@ -99,7 +99,7 @@ ExprPtr FunctionBuilder::read_predicate(const syn::Expr& e, const std::vector<Ex
   // A known writer of the operand must be waited for.
   if (t.storage) {
     const auto it = writer_task_.find(t.storage.get());
-    if (it != writer_task_.end() && it->second) {
+    if (it != writer_task_.end() && it->second && !ended_scope(it->second)) {
       bool listed = false;
       for (const auto& d : deps) {
         if (d->kind == ir::ExprKind::kVar &&
@@ -262,6 +262,7 @@ void FunctionBuilder::assign_submit(const syn::Stmt& s, const syn::Expr& call) {
   const std::string kernel = e->call->callee->name;
   const auto remember = [&](const VarPtr& task) {
     // Which task last wrote an output, for predicates.
+    note_manual_task(task);
     for (size_t i = 0; i < e->args.size(); ++i) {
       const auto& d = e->call->callee->effective_directions;
       if (i < d.size() && d[i] != ir::ParamDirection::kIn && e->args[i]->type->storage) {

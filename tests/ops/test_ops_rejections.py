@@ -535,6 +535,7 @@ CASES = [
     ("O-2004", "a = pl.mrgsort(x, y, block_len=64)", "TypeError", []),
     ("O-2004", "a = pl.mrgsort(x, y, src3=y)", "TypeError", []),
     ("O-2004", "a = pl.mrgsort(t, t2)", "TypeError", ["tmp"]),
+    ("O-2004", "a = pl.mrgsort(x, y, None, None, None, True)", "TypeError", ["pl.mrgsort"]),
     ("O-2004", "a = pl.mrgsort(xi, xi)", "TypeError", []),
     ("O-2108", "a = pl.aiv_shard(t)", "ValueError", ["split_aiv"]),
     ("O-2108", "a = pl.aic_gather(t)", "ValueError", ["split_aiv"]),

@@ -549,8 +549,8 @@ def mrgsort(
     src2: Any = ...,
     src3: Any = ...,
     tmp: Any = ...,
-    exhausted: Any = ...,
     *,
+    exhausted: Any = ...,
     block_len: Any = ...,
 ) -> Any:
     """Merges sorted runs (O-2002, O-2003)."""
