@@ -5,6 +5,7 @@ import numpy as np
 import pypto.language as pl
 import pytest
 from pypto import _core, ir
+from pypto.language.parser.diagnostics import ScopeIsolationError
 from pypto.runtime import RunConfig
 
 SIM = RunConfig(platform="a2a3sim")
@@ -237,18 +238,24 @@ def test_k30_ring_that_wraps_keeps_the_order(platform):
 
 
 def test_g2_handle_of_a_task_of_an_ended_scope():
-    """Edges across the border of a MANUAL scope may be stated in `deps` as well; they change nothing (01 L-166)."""
+    """A handle ends with its MANUAL scope; the edge to a task after the scope is automatic (01 L-166)."""
 
-    @pl.jit
-    def k(x: pl.Tensor[[8, 16], pl.FP32], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
-        with pl.manual_scope():
-            with pl.at(level=pl.Level.CORE_GROUP) as tid:
-                o[0:4, :] = pl.add(x[0:4, :], 1.0)
-        with pl.at(level=pl.Level.CORE_GROUP, deps=[tid]):
-            o[4:8, :] = pl.add(pl.add(x[4:8, :], o[0:4, :]), 2.0)
-        return o
+    def program(stated):
+        @pl.jit
+        def k(x: pl.Tensor[[8, 16], pl.FP32], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
+            with pl.manual_scope():
+                with pl.at(level=pl.Level.CORE_GROUP) as tid:
+                    o[0:4, :] = pl.add(x[0:4, :], 1.0)
+            with pl.at(level=pl.Level.CORE_GROUP, deps=[tid if stated else None]):
+                o[4:8, :] = pl.add(pl.add(x[4:8, :], o[0:4, :]), 2.0)
+            return o
+
+        return k
 
     x, o = f32(8, 16), np.zeros((8, 16), np.float32)
-    k(x, o, config=SIM)
+    with pytest.raises(ScopeIsolationError, match="which has ended") as caught:
+        program(True)(x, o, config=SIM)
+    assert caught.value.span["filename"] == __file__
+    program(False)(x, o, config=SIM)
     np.testing.assert_array_equal(o[:4], x[:4] + 1)
     np.testing.assert_array_equal(o[4:], x[4:] + (x[:4] + 1) + 2)
