@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "core/base/poll.h"
 #include "core/ir/print.h"
 
 namespace pypto::ir {
@@ -110,6 +111,7 @@ std::shared_ptr<CallInfo> Cloner::call_info(const CallInfo& info) {
 
 ExprPtr Cloner::expr(const ExprPtr& e) {
   if (!e) return nullptr;
+  poll();
   if (e->kind == ExprKind::kVar) {
     if (const auto it = values.find(e->var.get()); it != values.end()) return it->second;
     VarPtr v = var(e->var);
@@ -202,6 +204,7 @@ void clone_into(const Function& from, Function& to, Cloner& cloner) {
   to.opaque_kernel = from.opaque_kernel;
   // All variables first, in order, so that ids stay the same.
   for (const auto& v : from.vars) {
+    poll();
     VarPtr copy = to.add_var(v->name, nullptr, v->kind, v->span);
     cloner.vars[v.get()] = copy;
   }

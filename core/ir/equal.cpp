@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/base/poll.h"
 #include "core/ir/print.h"
 
 namespace pypto::ir {
@@ -282,6 +283,7 @@ class Comparison {
   }
 
   bool stmt(const Stmt& a, const Stmt& b) {
+    poll();
     if (a.kind != b.kind) return differ("", print(a), print(b));
     switch (a.kind) {
       case StmtKind::kAssign:
@@ -430,6 +432,7 @@ class Hasher {
   }
 
   void stmt(const Stmt& s) {
+    poll();
     add(static_cast<uint64_t>(s.kind));
     if (s.value) expr(s.value);
     for (const auto& v : s.values) expr(v);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 
+#include "core/base/poll.h"
 #include "core/ir/print_impl.h"
 
 namespace pypto::ir {
@@ -27,6 +28,7 @@ void each_expr(const ExprPtr& e, const Visit& visit) {
 template <class Visit>
 void each_stmt(const Block& b, const Visit& visit) {
   for (const auto& s : b) {
+    poll();
     visit(*s);
     each_stmt(s->body, visit);
     each_stmt(s->else_body, visit);

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/base/poll.h"
 #include "core/ir/print_impl.h"
 
 namespace pypto::ir::printing {
@@ -203,6 +204,7 @@ std::string Printer::operand(const ExprPtr& e) {
 const ExprPtr& Printer::written(const ExprPtr& e) { return is_checked_conversion(e) ? e->args[0] : e; }
 
 std::string Printer::expr(const ExprPtr& e) {
+  poll();
   if (!e) return "None";
   switch (e->kind) {
     case ExprKind::kInt:

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/base/poll.h"
 #include "core/ir/print_impl.h"
 
 namespace pypto::ir::printing {
@@ -22,6 +23,7 @@ void Printer::line(int indent, const std::string& text) {
 void Printer::block(const Block& b, int indent) {
   bool any = false;
   for (const auto& s : b) {
+    poll();
     stmt(*s, indent);
     any = any || s->kind != StmtKind::kComment;
   }

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/base/poll.h"
 #include "core/ir/print.h"
 
 /// The binary form (04 SER-9): a header with version, length and checksum, then one stream in which every
@@ -447,6 +448,7 @@ void io(A& a, CallInfo& v) {
 }
 template <class A>
 void io(A& a, Expr& v) {
+  poll();
   io_enum(a, v.kind, ExprKind::kDType);
   io(a, v.type);
   io(a, v.span);
@@ -472,6 +474,7 @@ void io(A& a, Expr& v) {
 }
 template <class A>
 void io(A& a, Var& v) {
+  poll();
   io(a, v.name);
   io_enum(a, v.kind, VarKind::kTask);
   io(a, v.id);
@@ -511,6 +514,7 @@ void io(A& a, ScopeInfo& v) {
 }
 template <class A>
 void io(A& a, Stmt& v) {
+  poll();
   io_enum(a, v.kind, StmtKind::kComment);
   io(a, v.span);
   io(a, v.targets);

@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/base/poll.h"
 #include "core/ir/print.h"
 
 namespace pypto::ir {
@@ -54,6 +55,7 @@ class Verifier {
 
   void collect(const Block& b) {
     for (const auto& s : b) {
+      poll();
       for (const auto& t : s->targets) define(t, s->span);
       define(s->loop_var, s->span);
       for (const auto& c : s->carries) {
@@ -71,6 +73,7 @@ class Verifier {
 
   void expr(const ExprPtr& e, const Span& span) {
     if (!e) return;
+    poll();
     if (!e->type) return report(span, "an expression has no type");
     switch (e->kind) {
       case ExprKind::kVar:

@@ -2,6 +2,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/base/poll.h"
 #include "core/passes/liveness.h"
 #include "core/passes/passes.h"
 #include "core/passes/region.h"
@@ -91,6 +92,7 @@ class OutlineFunction {
   Block rewrite(const Block& block) {
     Block out;
     for (const auto& s : block) {
+      poll();
       if (s->kind == StmtKind::kScope) {
         if (Block code; rewrite_scope(s, code)) {
           for (auto& x : code) out.push_back(std::move(x));

@@ -19,8 +19,6 @@ struct PassOptions {
   int world_size = 0;  ///< ranks of the world for distributed programs, 0 = not distributed
   /// Called after each pass with its name and the module (dumps, round-trip checks, timing).
   std::function<void(const std::string& pass, const ir::Module& module)> after;
-  /// Called between passes; throws to give up (Ctrl-C).
-  std::function<void()> poll;
 };
 
 // Each pass rewrites the module in place; see its own header for what it does and what must hold before.

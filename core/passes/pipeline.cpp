@@ -79,7 +79,6 @@ LowerResult lower(const ir::Module& module, const PassOptions& options) {
   ir::Module& m = *result.module;
   const auto done = [&](const char* name) {
     if (options.after) options.after(name, m);
-    if (options.poll) options.poll();
   };
   outline(m);  // regions first: every later stage works on whole kernels
   done(kOutline);

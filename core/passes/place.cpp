@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/base/poll.h"
 #include "core/ir/clone.h"
 #include "core/passes/core_kinds.h"
 #include "core/passes/lane_rules.h"
@@ -168,6 +169,7 @@ class SpaceAssigner {
 
   Block rewrite(const Block& block) {
     for (const auto& s : block) {
+      poll();
       s->value = rewrite(s->value);
       for (auto& v : s->values) v = rewrite(v);
       s->start = rewrite(s->start);

@@ -3,6 +3,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/base/poll.h"
 #include "core/ir/clone.h"
 #include "core/ir/infer.h"
 #include "core/passes/passes.h"
@@ -178,6 +179,7 @@ class Simplifier {
   Block rewrite(const Block& block) {
     Block out;
     for (const auto& s : block) {
+      poll();
       s->value = fold(s->value);
       for (auto& v : s->values) v = fold(v);
       s->start = fold(s->start);
@@ -232,6 +234,7 @@ class Simplifier {
   static void drop(Block& block, const std::unordered_set<const Var*>& used, bool& changed) {
     Block out;
     for (auto& s : block) {
+      poll();
       drop(s->body, used, changed);
       drop(s->else_body, used, changed);
       if (s->kind == StmtKind::kAssign && s->targets.size() == 1 && s->targets[0] &&

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "core/base/poll.h"
 #include "core/passes/walk.h"
 
 namespace pypto::passes {
@@ -66,6 +67,7 @@ bool jumps(const ir::Block& block) {
 
 void ControlSlice::close(const ir::Block& block) {
   for (const auto& s : block) {
+    poll();
     const bool jump_here = s->kind == StmtKind::kIf && (jumps(s->body) || jumps(s->else_body));
     if (!keeps(*s) && !jump_here) continue;
     switch (s->kind) {
@@ -139,6 +141,7 @@ ExprPtr ControlSlice::rewrite(const ExprPtr& e) {
 ir::Block ControlSlice::rewrite(const ir::Block& block) {
   ir::Block out;
   for (const auto& s : block) {
+    poll();
     if (s->kind == StmtKind::kBreak || s->kind == StmtKind::kContinue) {
       out.push_back(std::make_shared<Stmt>(*s));
       continue;

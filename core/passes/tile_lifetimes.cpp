@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/base/poll.h"
 #include "core/passes/core_kinds.h"
 #include "core/passes/liveness.h"
 #include "core/passes/tile_bytes.h"
@@ -585,7 +586,10 @@ class Lifetimes {
   }
 
   void run(const Block& block) {
-    for (const auto& s : block) stmt(*s);
+    for (const auto& s : block) {
+      poll();
+      stmt(*s);
+    }
   }
 
   void stmt(const Stmt& s) {

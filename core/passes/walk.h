@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "core/base/poll.h"
 #include "core/ir/ir.h"
 
 /// Visiting expressions and statements in the order in which they are evaluated.
@@ -25,6 +26,7 @@ void walk_expr(const ir::ExprPtr& e, Visit&& visit) {
 /// Calls visit(e) for the expressions that a statement itself evaluates, not those of nested statements.
 template <class Visit>
 void own_exprs(const ir::Stmt& s, Visit&& visit) {
+  poll();
   const auto one = [&](const ir::ExprPtr& e) {
     if (e) visit(e);
   };
@@ -45,6 +47,7 @@ void own_exprs(const ir::Stmt& s, Visit&& visit) {
 template <class Visit>
 void walk_stmts(const ir::Block& block, Visit&& visit) {
   for (const auto& s : block) {
+    poll();
     visit(s);
     walk_stmts(s->body, visit);
     walk_stmts(s->else_body, visit);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/base/poll.h"
 #include "core/sema/builder.h"
 
 /// Statements in sequence, branches (01 L-91, L-92), returns (L-51, L-52).
@@ -36,7 +37,7 @@ void FunctionBuilder::exec_block(const std::vector<syn::StmtPtr>& body) { exec_f
 void FunctionBuilder::exec_from(const std::vector<syn::StmtPtr>& body, size_t first) {
   for (size_t i = first; i < body.size(); ++i) {
     if (!flow().live) return;
-    if (++statements_ % 64 == 0) source_->host->poll();
+    poll();
     const syn::Stmt& s = *body[i];
     const bool own_level = loops_.size() == frame_->loop_base && regions_.size() == frame_->region_base;
     if (frame_->is_inline && own_level && s.kind == StmtKind::kIf &&

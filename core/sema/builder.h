@@ -609,7 +609,6 @@ class FunctionBuilder {
   std::vector<std::shared_ptr<ir::Storage>> kept_;  ///< keeps storages alive: facts are found by address
   std::map<std::vector<const ir::Storage*>, std::shared_ptr<ir::Storage>> joined_;
   std::vector<Span> param_written_, param_read_first_, param_rebound_;
-  int64_t statements_ = 0;                    ///< read so far
   std::vector<bool> param_mentioned_;         ///< other than by returning it
   std::vector<bool> param_written_directly_;  ///< by this body or an output of a callee
   bool promoted_by_callee_ = false;

@@ -85,8 +85,6 @@ class Host {
   virtual syntax::ExprPtr parse_annotation(const std::string& text, const Span& span) = 0;
   /// Called for pl.static_print.
   virtual void print(const std::string& line) = 0;
-  /// Called now and then while a body is read; throws to give up (Ctrl-C).
-  virtual void poll() {}
 };
 
 /// What a function was declared as.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <functional>
 
+#include "core/base/poll.h"
 #include "core/sema/builder.h"
 
 /// The end of a function: places of created tensors, directions, outputs that were dropped (01 L-48, L-54,
@@ -29,6 +30,7 @@ ExprPtr retype(const ExprPtr& e, const std::function<TypePtr(const TypePtr&)>& c
 
 void retype(ir::Block& block, const std::function<TypePtr(const TypePtr&)>& change) {
   for (auto& s : block) {
+    poll();
     s->value = retype(s->value, change);
     for (auto& v : s->values) v = retype(v, change);
     for (auto& c : s->carries) c.init = retype(c.init, change);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/base/poll.h"
 #include "core/sema/builder.h"
 
 /// The module: functions by source, names, warnings, and the entry points of sema.h.
@@ -92,6 +93,7 @@ void add_callees(const ir::ExprPtr& e, std::vector<ir::FunctionPtr>& out) {
 
 void add_callees(const ir::Block& block, std::vector<ir::FunctionPtr>& out) {
   for (const auto& s : block) {
+    poll();
     add_callees(s->value, out);
     for (const auto& v : s->values) add_callees(v, out);
     for (const auto& c : s->carries) add_callees(c.init, out);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/base/poll.h"
 #include "core/vm/emit.h"
 #include "core/vm/view.h"
 
@@ -60,6 +61,7 @@ std::string disassemble(const Program& program) {
            " a" + std::to_string(f.array_count) + "\n";
     for (const auto& p : f.params) out += "  param " + p.name + " " + reg_text(p.reg) + "\n";
     for (size_t pc = 0; pc < f.code.size(); ++pc) {
+      poll();
       const Insn& in = f.code[pc];
       out += "  " + std::to_string(pc) + ": " + opcode_text(in.op);
       if (in.op == Opcode::kOp) {

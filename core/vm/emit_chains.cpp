@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "core/base/poll.h"
 #include "core/vm/emitter.h"
 
 namespace pypto::vm {
@@ -109,6 +110,7 @@ class Run {
 
  private:
   bool take(int32_t pc) {
+    poll();
     const Insn& in = fn_.code[static_cast<size_t>(pc)];
     const bool first = steps_ + folded_ == 0;
     if (in.op == Opcode::kRelease && !first) {

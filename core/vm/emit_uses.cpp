@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/base/poll.h"
 #include "core/vm/emitter.h"
 
 namespace pypto::vm {
@@ -175,6 +176,7 @@ class UseWalker {
 
   void walk(const Block& b) {
     for (const auto& sp : b) {
+      poll();
       const Stmt& s = *sp;
       path_.emplace_back(&b, &s);
       for (size_t i = 0; i < s.targets.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <unordered_map>
 
+#include "core/base/poll.h"
 #include "core/vm/emit.h"
 #include "core/vm/view.h"
 
@@ -439,6 +440,7 @@ void item(Ar& ar, T& v) {
   if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
     ar.pod(v);
   } else {
+    poll();
     fields(ar, v);
   }
 }

@@ -453,7 +453,8 @@ nb::object dtype_of(nb::handle value) {
   } else {
     try {
       text = nb::cast<std::string>(nb::str(nb::module_::import_("numpy").attr("dtype")(value).attr("name")));
-    } catch (nb::python_error&) {
+    } catch (nb::python_error& e) {
+      pass_on(e);
       return nb::none();
     }
   }

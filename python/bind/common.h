@@ -18,6 +18,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/base/dtype.h"
+#include "core/base/poll.h"
 #include "core/ir/ir.h"
 
 /// The Python module `pypto._core`: one `register_*` function per file, called by module.cpp.
@@ -49,9 +50,20 @@ nb::object take_exception(int index);
 /// A diagnostic as Python sees it (class Diagnostic).
 nb::object diagnostic_object(const Diagnostic& d);
 
+/// Looks for Ctrl-C while it lives: poll() throws what the signal handler raised. Needs no GIL.
+class Interruptible {
+ public:
+  Interruptible();
+
+ private:
+  PollScope scope_;
+};
+/// Throws on what is no `Exception`, such as Ctrl-C: nobody may take that for an answer or an error of a program.
+void pass_on(nb::python_error& e);
+
 /// Runs core code; anything but a Failure that comes out of it is our own defect.
 template <class F>
-auto guarded(F&& body) -> decltype(body()) {
+auto checked_run(F&& body) -> decltype(body()) {
   try {
     return body();
   } catch (const Failure&) {
@@ -67,8 +79,16 @@ auto guarded(F&& body) -> decltype(body()) {
   }
 }
 
+/// The same for work that Ctrl-C may end wherever it is: whatever reads, rewrites or prints a program.
+template <class F>
+auto guarded(F&& body) -> decltype(body()) {
+  const Interruptible interruptible;
+  return checked_run(std::forward<F>(body));
+}
+
 void register_values(nb::module_& m);
 void register_errors(nb::module_& m);
+void register_interrupt(nb::module_& m);
 void register_source(nb::module_& m);
 void register_program(nb::module_& m);
 void register_nodes(nb::module_& m);

@@ -61,10 +61,6 @@ nb::object compile(nb::object program, const std::string& arch, const std::strin
       after(name, program_object(guarded([&] { return ir::clone(m); })));
     };
   }
-  options.poll = [] {
-    nb::gil_scoped_acquire gil;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-  };
   PyCompiled c;
   passes::LowerResult lowered;
   {
@@ -72,7 +68,6 @@ nb::object compile(nb::object program, const std::string& arch, const std::strin
     guarded([&] {
       lowered = passes::lower(*module, options);
       c.code = vm::emit(*lowered.module, emit_options());
-      options.poll();
       if (options.after) passes::device_form(*lowered.module, options);  // for the stages' texts
     });
   }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <unordered_map>
 
+#include "core/base/poll.h"
 #include "python/bind/symbolic.h"
 
 namespace pypto::bind {
@@ -74,6 +75,7 @@ Evaluator::Evaluator(PyHost& host, const std::vector<std::pair<std::string, sema
 }
 
 sema::HostError Evaluator::host_error(nb::python_error& e) {
+  pass_on(e);
   sema::HostError out;
   nb::object type = nb::borrow(e.type()), value = nb::borrow(e.value());
   out.type = nb::cast<std::string>(type.attr("__name__"));
@@ -83,6 +85,7 @@ sema::HostError Evaluator::host_error(nb::python_error& e) {
 }
 
 nb::object Evaluator::eval(const Expr& e) {
+  poll();
   switch (e.kind) {
     case ExprKind::kInt:
       if (e.big) return checked(PyLong_FromString(e.text.c_str(), nullptr, 10));

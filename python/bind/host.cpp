@@ -312,10 +312,6 @@ nb::object PyHost::find(const std::string& name) {
   return nb::object();
 }
 
-void PyHost::poll() {
-  if (PyErr_CheckSignals() != 0) throw nb::python_error();
-}
-
 HostValue PyHost::lookup(const std::string& name) {
   nb::object value = find(name);
   return value.is_valid() ? to_host_value(value) : HostValue{};

@@ -23,7 +23,6 @@ class PyHost final : public sema::Host {
                        const std::vector<std::pair<std::string, sema::HostValue>>& locals) override;
   syntax::ExprPtr parse_annotation(const std::string& text, const Span& span) override;
   void print(const std::string& line) override;
-  void poll() override;
 
   /// The object that a name denotes; null if it is defined nowhere. Records a guard.
   nb::object find(const std::string& name);

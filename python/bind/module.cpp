@@ -11,6 +11,7 @@ NB_MODULE(_core, m) {
   nb::set_leak_warnings(false);
   m.attr("__version__") = PYPTO_VERSION;
   register_errors(m);
+  register_interrupt(m);
   register_values(m);
   register_nodes(m);
   register_program(m);

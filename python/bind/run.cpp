@@ -292,7 +292,8 @@ nb::object run(const PyCompiled& c, nb::object args, std::optional<std::string> 
   {
     ReleasedGil release;
     try {
-      guarded([&] {
+      const PollScope quiet({});  // the machine looks for Ctrl-C itself
+      checked_run([&] {
         machine::run(*c.code, index, bound.args, run_options, callback, world ? world->world.get() : nullptr,
                      report.get());
       });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/bind/source_tree.h"
+#include "core/base/poll.h"
 
 #include <sys/stat.h>
 
@@ -100,6 +101,7 @@ void index_functions(nb::handle statements, ParsedFile& out) {
     nb::handle s = PyList_GET_ITEM(statements.ptr(), i);
     const char* cls = class_of(s);
     const bool function = std::strcmp(cls, "FunctionDef") == 0 || std::strcmp(cls, "AsyncFunctionDef") == 0;
+    poll();
     if (function) {
       long first = attr_long(s, "lineno");
       nb::object decorators = attr(s, "decorator_list");
@@ -164,7 +166,8 @@ bool read_text(const std::string& path, std::string& out) {
       nb::object text = file.attr("read")();
       file.attr("close")();
       out = text_of(text);
-    } catch (nb::python_error&) {
+    } catch (nb::python_error& e) {
+      pass_on(e);
       return false;
     }
   }
@@ -179,7 +182,8 @@ bool linecache_text(const std::string& path, std::string& out) {
   nb::object lines;
   try {
     lines = nb::borrow(module).attr("getlines")(path);
-  } catch (nb::python_error&) {
+  } catch (nb::python_error& e) {
+    pass_on(e);
     return false;
   }
   if (PySequence_Size(lines.ptr()) <= 0) return false;
@@ -303,6 +307,7 @@ void Converter::comprehension(nb::handle node, Expr& out) {
 }
 
 ExprPtr Converter::expr(nb::handle node) {
+  poll();
   const std::string_view cls = class_of(node);
   if (cls == "Constant") return constant(node);
   if (cls == "Name") {
@@ -592,7 +597,8 @@ std::shared_ptr<ParsedFile> parsed_file(const std::string& path) {
   std::shared_ptr<ParsedFile> parsed;
   try {
     parsed = make_parsed(path, text);
-  } catch (nb::python_error&) {
+  } catch (nb::python_error& e) {
+    pass_on(e);
     return nullptr;  // the file changed since it was imported, and does not parse any more
   }
   parsed->mtime = mtime;
@@ -634,6 +640,7 @@ void forget_text(const std::string& path) { cache().texts.erase(path); }
 std::shared_ptr<syntax::FunctionDef> function_tree(PyObject* code, std::shared_ptr<ParsedFile>* parsed_out) {
   nb::handle c(code);
   const std::string path = text_of(attr(c, "co_filename"));
+  const Interruptible interruptible;
   auto parsed = parsed_file(path);
   if (!parsed) return nullptr;
   if (parsed_out) *parsed_out = parsed;
@@ -651,7 +658,8 @@ ExprPtr parse_expression(const std::string& text, const Span& span) {
   try {
     nb::object tree = compile_tree("(" + text + "\n)", "<annotation>", Py_eval_input);
     return Converter(span).expr(attr(tree, "body"));
-  } catch (nb::python_error&) {
+  } catch (nb::python_error& e) {
+    pass_on(e);
     return nullptr;
   }
 }
