@@ -8,8 +8,8 @@
 /// walk that grows with the program calls poll() once per statement, node or record.
 namespace pypto {
 
-/// While it lives, poll() on this thread calls `look` now and then. `look` throws to give up: the work unwinds
-/// and what it made so far is dropped. An empty `look`: nothing may end the work.
+/// While it lives, poll() on this thread calls `look` now and then. `look` throws to give up: the work
+/// unwinds and what it made so far is dropped. An empty `look`: nothing may end the work.
 class PollScope {
  public:
   /// `always`: at every poll() instead of a few times a second.

@@ -117,7 +117,10 @@ class Binder {
            "Parameter '" + p.name + "' is a tensor; got " + type_text(value) +
                ". Pass a torch.Tensor (host) or DeviceTensor (worker-resident). NumPy arrays and "
                "other CPU arrays are host tensors too" +
-               owner(p));
+               as_array_hint(value) + owner(p));
+    }
+    if (!a.unusable.empty()) {
+      fail(ErrorClass::kTypeError, "Parameter '" + p.name + "' is a tensor; got " + a.unusable + owner(p));
     }
     if (!a.cpu) {
       fail(ErrorClass::kValueError, "Tensor at position " + position() + " is on " + array_device(value) +
@@ -127,12 +130,13 @@ class Binder {
     if (dtype == DType::kFp4 && !a.shape.empty()) a.shape.back() *= 2;
     check(p, a.dtype == DType::kNone ? DType::kNone : dtype, a.shape,
           [&] { return array_dtype_text(value) + " " + list_text(a.shape) + " on " + array_device(value); });
-    if (!a.contiguous) {
-      fail(ErrorClass::kValueError, "Tensor at position " + position() +
-                                        " is not contiguous. Call .contiguous() before passing it." +
-                                        owner(p));
-    }
     const bool written = p.declared != ir::ParamDirection::kIn || p.effective != ir::ParamDirection::kIn;
+    if (!a.contiguous) {
+      fail(ErrorClass::kValueError,
+           "Tensor at position " + position() + " is not contiguous. Call .contiguous() before passing it." +
+               (a.torch ? "" : " For a NumPy array that is np.ascontiguousarray(x).") +
+               (written ? " It is written: copy the result back from what you pass." : "") + owner(p));
+    }
     if (written && !a.writable) {
       fail(ErrorClass::kValueError, "Tensor at position " + position() + " is read-only, but parameter '" +
                                         p.name + "' of " + name_ + " is written. Pass a writable array.");

@@ -21,10 +21,14 @@ struct ArrayRef {
   bool cpu = true;
   bool packed_fp4 = false;  ///< torch float4_e2m1fn_x2: `shape` counts bytes along the last axis
   std::string dtype_text;   ///< filled on demand by array_dtype_text
+  /// Why its elements cannot be read or written where they are, and what to pass instead; empty for most.
+  std::string unusable;
   nb::object keep;
 };
 /// False when `o` is no array (no Python error is left).
 bool read_array(nb::handle o, ArrayRef& out);
+/// What to do with an object that is no array but says how to become one; empty for others.
+std::string as_array_hint(nb::handle o);
 /// "torch.float16", "float64": the array's own name of its element type.
 std::string array_dtype_text(nb::handle o);
 /// "cuda:0"; "cpu" for host arrays.

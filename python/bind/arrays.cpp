@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
 #include <unordered_map>
 
@@ -114,6 +115,7 @@ struct Names {
   PyObject* is_contiguous = PyUnicode_InternFromString("is_contiguous");
   PyObject* is_cpu = PyUnicode_InternFromString("is_cpu");
   PyObject* interface = PyUnicode_InternFromString("__array_interface__");
+  PyObject* is_neg = PyUnicode_InternFromString("is_neg");
   PyObject* dlpack = PyUnicode_InternFromString("__dlpack__");
 };
 const Names& names() {
@@ -158,24 +160,73 @@ DType torch_dtype(nb::handle dtype) {
   return d;
 }
 
+bool is_true(nb::handle o, PyObject* method) {
+  nb::object answer = nb::steal(PyObject_CallMethodNoArgs(o.ptr(), method));
+  if (!answer.is_valid()) PyErr_Clear();
+  return answer.ptr() == Py_True;
+}
+
+std::string attribute_text(nb::handle o, const char* name) {
+  nb::object v = nb::steal(PyObject_GetAttrString(o.ptr(), name));
+  if (!v.is_valid()) PyErr_Clear();
+  return v.is_valid() ? nb::cast<std::string>(nb::str(v)) : std::string();
+}
+
+/// A tensor whose elements do not lie in one piece of host memory.
+std::string no_memory(nb::handle o) {
+  const std::string layout = attribute_text(o, "layout");
+  if (!layout.empty() && layout != "torch.strided") {
+    return "a tensor of layout " + layout + ", whose elements are not stored one by one. Pass x.to_dense()";
+  }
+  if (attribute_text(o, "is_nested") == "True") {
+    return "a nested tensor, which has no one shape. Pass x.to_padded_tensor(0)";
+  }
+  return "a tensor without memory of its own (" + type_text(o) +
+         " under tracing, vmap or a fake mode). Call outside of them, with a tensor that holds data";
+}
+
 bool read_torch(nb::handle o, ArrayRef& out) {
   nb::object is_cpu = get(o, names().is_cpu);
   out.torch = true;
   out.cpu = is_cpu.is_valid() && is_cpu.ptr() == Py_True;
   nb::object dtype = get(o, names().dtype), shape = get(o, names().shape);
-  if (!dtype.is_valid() || !shape_of(shape, out.shape)) return false;
+  if (!dtype.is_valid()) return false;
   out.dtype = torch_dtype(dtype);
+  if (!shape.is_valid() || !shape_of(shape, out.shape)) {
+    out.unusable = no_memory(o);
+    return true;
+  }
   out.packed_fp4 = out.dtype == DType::kFp4;
   if (!out.cpu) return true;
   nb::object contiguous = nb::steal(PyObject_CallMethodNoArgs(o.ptr(), names().is_contiguous));
   nb::object pointer = nb::steal(PyObject_CallMethodNoArgs(o.ptr(), names().data_ptr));
-  if (!contiguous.is_valid() || !pointer.is_valid()) {
-    PyErr_Clear();
-    return false;
+  const bool known = contiguous.is_valid() && pointer.is_valid() && PyLong_Check(pointer.ptr());
+  if (known) {
+    out.contiguous = contiguous.ptr() == Py_True;
+    out.data = reinterpret_cast<uint8_t*>(PyLong_AsSize_t(pointer.ptr()));
   }
-  out.contiguous = contiguous.ptr() == Py_True;
-  out.data = reinterpret_cast<uint8_t*>(PyLong_AsSize_t(pointer.ptr()));
+  PyErr_Clear();
+  const bool empty = std::find(out.shape.begin(), out.shape.end(), 0) != out.shape.end();
+  if (!known || (!out.data && !empty)) {
+    out.unusable = no_memory(o);
+  } else if (is_true(o, names().is_neg)) {
+    out.unusable = "a view whose elements are negated when they are read (is_neg()). Pass x.resolve_neg()";
+  }
   return true;
+}
+
+/// numpy.ma arrays: their mask is not part of the memory.
+bool is_masked(nb::handle o) {
+  PyObject* numpy = loaded_module("numpy");
+  if (!numpy) return false;
+  static PyObject* array_type = nullptr;
+  if (!array_type) array_type = PyObject_GetAttrString(numpy, "ndarray");
+  PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(o.ptr()));
+  if (!array_type || type == array_type) return false;
+  PyObject* masked = loaded_module("numpy.ma");
+  nb::object cls = masked ? nb::steal(PyObject_GetAttrString(masked, "MaskedArray")) : nb::object();
+  if (!cls.is_valid()) PyErr_Clear();
+  return cls.is_valid() && PyObject_TypeCheck(o.ptr(), reinterpret_cast<PyTypeObject*>(cls.ptr()));
 }
 
 bool packed(const std::vector<int64_t>& shape, const Py_ssize_t* strides, int64_t itemsize) {
@@ -219,6 +270,16 @@ bool read_interface(nb::handle o, ArrayRef& out) {
   if (dtype.is_valid()) {
     out.dtype = dtype_from_name(nb::cast<std::string>(nb::str(dtype.attr("name"))));
     itemsize = nb::cast<int64_t>(dtype.attr("itemsize"));
+  } else if (d.contains("typestr")) {  // "<f4"
+    const std::string text = nb::cast<std::string>(nb::str(nb::object(d["typestr"])));
+    itemsize = text.size() > 2 ? std::atoi(text.c_str() + 2) : 0;
+    if (itemsize == 0) return false;
+    const char* kind = text[0] == '>'   ? ""
+                       : text[1] == 'f' ? "float"
+                       : text[1] == 'i' ? "int"
+                       : text[1] == 'u' ? "uint"
+                                        : "";
+    out.dtype = text.substr(1) == "b1" ? DType::kBool : dtype_from_name(kind + std::to_string(8 * itemsize));
   }
   if (d.contains("strides") && !nb::object(d["strides"]).is_none()) {
     std::vector<int64_t> strides;
@@ -301,8 +362,21 @@ bool read_array(nb::handle o, ArrayRef& out) {
       torch && PyObject_TypeCheck(p, reinterpret_cast<PyTypeObject*>(torch))) {
     return read_torch(o, out);
   }
-  if (PyObject_CheckBuffer(p) && read_buffer(o, out)) return true;
-  return read_interface(o, out) || read_dlpack(o, out);
+  if (!(PyObject_CheckBuffer(p) && read_buffer(o, out)) && !read_interface(o, out) && !read_dlpack(o, out))
+    return false;
+  if (is_masked(o)) {
+    out.unusable =
+        "a masked array, and its mask would be ignored. Pass x.filled(value), or x.data if every element "
+        "counts";
+  }
+  return true;
+}
+
+std::string as_array_hint(nb::handle o) {
+  if (PyList_Check(o.ptr()) || PyTuple_Check(o.ptr())) return "; np.array(x, dtype=...) makes one of a list";
+  return nb::hasattr(o, "toarray")     ? "; x.toarray() makes one"
+         : nb::hasattr(o, "__array__") ? "; np.asarray(x) makes one"
+                                       : "";
 }
 
 std::string array_dtype_text(nb::handle o) {
@@ -472,6 +546,7 @@ void register_arrays(nb::module_& m) {
       [](nb::object o) -> nb::object {
         ArrayRef a;
         if (!read_array(o, a)) return nb::none();
+        if (!a.unusable.empty()) fail(ErrorClass::kTypeError, "Got " + a.unusable);
         return nb::make_tuple(
             reinterpret_cast<uintptr_t>(a.data), a.dtype == DType::kNone ? nb::none() : dtype_object(a.dtype),
             nb::tuple(nb::cast(a.shape)), a.contiguous, a.writable, type_text(o), array_device(o));

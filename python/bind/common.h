@@ -58,7 +58,8 @@ class Interruptible {
  private:
   PollScope scope_;
 };
-/// Throws on what is no `Exception`, such as Ctrl-C: nobody may take that for an answer or an error of a program.
+/// Throws on what is no `Exception`, such as Ctrl-C: nobody may take that for an answer or an error of a
+/// program.
 void pass_on(nb::python_error& e);
 
 /// Runs core code; anything but a Failure that comes out of it is our own defect.

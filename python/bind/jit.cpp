@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
 
 #include "python/bind/args.h"
@@ -48,6 +49,12 @@ int64_t get64(const char* p) {
   int64_t v;
   std::memcpy(&v, p, 8);
   return v;
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string out = "[";
+  for (const int64_t d : shape) out += (out.size() > 1 ? ", " : "") + std::to_string(d);
+  return out + "]";
 }
 
 DType fold(DType d) { return d == DType::kIndex ? DType::kInt64 : d; }
@@ -127,7 +134,8 @@ class Reader {
     fail(ErrorClass::kTypeError,
          prefix() + "Parameter '" + p.name + "' is a tensor; got " + type_text(value) +
              ". Pass a torch.Tensor (host) or DeviceTensor (worker-resident). NumPy arrays and other "
-             "CPU arrays are host tensors too");
+             "CPU arrays are host tensors too" +
+             as_array_hint(value));
   }
 
   std::string prefix() const { return "@pl.jit function '" + s_.function + "': "; }
@@ -143,10 +151,17 @@ class Reader {
   }
 
   void tensor(const JitParam& p, nb::handle value, ArrayRef& a, std::string& key, sema::ArgSpec* spec) const {
+    if (!a.unusable.empty()) {
+      fail(ErrorClass::kTypeError, prefix() + "Parameter '" + p.name + "' is a tensor; got " + a.unusable);
+    }
     if (a.dtype == DType::kNone) {
-      fail(ErrorClass::kTypeError, std::string(a.torch ? "Unsupported torch dtype " : "Unsupported dtype ") +
-                                       array_dtype_text(value) + " of parameter '" + p.name + "' of " +
-                                       s_.function + "; supported: " + supported_types());
+      const std::string text = array_dtype_text(value);
+      const bool swapped = !text.empty() && text[0] == '>';
+      fail(ErrorClass::kTypeError,
+           std::string(a.torch ? "Unsupported torch dtype " : "Unsupported dtype ") + text +
+               " of parameter '" + p.name + "' of " + s_.function + "; supported: " + supported_types() +
+               (swapped ? ". Its bytes are in the other order: pass x.astype(x.dtype.newbyteorder('='))"
+                        : ""));
     }
     DType dtype = a.dtype;
     const DType want = p.dtype;
@@ -275,7 +290,18 @@ nb::object build_jit(nb::object function, const PySignature& signature, nb::obje
   }
   sema::BuildOptions build;
   build.arch = arch_from_text(arch);
-  ir::ModulePtr module = guarded([&] { return sema::build_jit(source.source, specs, build); });
+  ir::ModulePtr module;
+  try {
+    module = guarded([&] { return sema::build_jit(source.source, specs, build); });
+  } catch (Failure& f) {
+    // What a body says of extents of 0 comes from the argument.
+    for (size_t i = 0; i < specs.size(); ++i) {
+      if (std::find(specs[i].shape.begin(), specs[i].shape.end(), 0) == specs[i].shape.end()) continue;
+      f.diagnostic().message += "; argument '" + signature.params[i].name + "' is empty: its shape is " +
+                                shape_text(specs[i].shape);
+    }
+    throw;
+  }
   ir::FunctionPtr entry = module->find(source.source->name);
   PYPTO_CHECK(entry, "the entry is not in its module");
   specialization->pattern = pattern_of(signature, args, *entry);

@@ -22,7 +22,10 @@ nb::object functions_of(PyProgram& p) {
 std::string print_node(nb::handle node, const ir::PrintOptions& options) {
   if (nb::isinstance<PyProgram>(node)) {
     auto& p = nb::cast<PyProgram&>(node);
-    return guarded([&] { return ir::print(*p.module, options); });
+    if (!p.full_names) return guarded([&] { return ir::print(*p.module, options); });
+    ir::Module shown = *p.module;
+    shown.lowered = true;
+    return guarded([&] { return ir::print(shown, options); });
   }
   if (nb::isinstance<PyFunction>(node)) {
     auto& f = nb::cast<PyFunction&>(node);
@@ -342,6 +345,9 @@ void register_program(nb::module_& m) {
   m.def(
       "structural_hash", [](nb::object node, bool) { return hash_of(node) >> 1; }, nb::arg("node"),
       nb::arg("enable_auto_mapping") = false);
+  m.def(
+      "print_full_names", [](PyProgram& p) { p.full_names = true; }, nb::arg("program"),
+      "A program read from the text of a lowered one prints as it was written.");
   m.def("serialize", &serialize_node, nb::arg("node"));
   m.def("deserialize", &deserialize_bytes, nb::arg("data"));
   m.def(

@@ -24,6 +24,7 @@ struct PyProgram {
   std::shared_ptr<sema::ProgramSource> source;
   std::map<ir::Arch, ir::ModulePtr> other;  ///< the program read for another architecture
   nb::object functions;                     ///< mapping handed out, made on first use
+  bool full_names = false;                  ///< printed as lowered programs are (04 TXT-5): the text was one
 };
 
 ir::Arch arch_from_text(const std::string& text);

@@ -185,6 +185,9 @@ def structural_hash(node: Node, enable_auto_mapping: bool = False) -> int: ...
 def serialize(node: Program | Function) -> bytes: ...
 def deserialize(data: bytes) -> Program | Function: ...
 def verify(program: Program) -> list[Diagnostic]: ...
+def print_full_names(program: Program) -> None:
+    """A program read from the text of a lowered one prints as it was written."""
+
 def pass_names() -> list[str]: ...
 def apply_pass(
     name: str,
@@ -263,6 +266,9 @@ def device_form(program: Program) -> Program:
 
 def load(data: bytes) -> Compiled:
     """Inverse of :meth:`Compiled.save`. ValueError for damaged bytes."""
+
+def set_poll_hook(hook: Callable[[], object] | None) -> None:
+    """For tests: what compiling, printing, saving and loading call at every poll instead of looking for signals."""
 
 def set_emit_debug(force_copies: bool, chains: bool) -> None:
     """For tests: how programs compiled from now on in this process are emitted. ``force_copies`` copies every tile that

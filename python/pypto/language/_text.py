@@ -3,6 +3,7 @@
 
 import builtins
 import itertools
+import re
 
 from pypto import _core
 from pypto._errors import ParserError, ParserSyntaxError
@@ -70,6 +71,9 @@ def _execute(code, filename, source_map):
     return namespace
 
 
+_FULL_NAME = re.compile(r"\bpl\.tile\.\w+\(")  # only the texts of lowered programs are printed with them
+
+
 def parse(code, filename="<string>", source_map=None):
     """Read the one program, or the one function, that a text defines.
 
@@ -86,6 +90,8 @@ def parse(code, filename="<string>", source_map=None):
         if found is not None and not any(value is other for other in found):
             found.append(value)
     if len(programs) == 1:
+        if _FULL_NAME.search(code):
+            _core.print_full_names(programs[0])
         return programs[0]
     if not programs and len(functions) == 1:
         return functions[0]
