@@ -92,6 +92,7 @@ void Simulation::run_round() {
     std::sort(runnable_.begin(), runnable_.end(),
               [](const Actor* a, const Actor* b) { return a->key < b->key; });
   }
+  if (policy.weighted()) hold_slow_ranks();
   for (Actor* actor : runnable_) {
     step_actor(*actor);
     poll_interrupt();  // a round of a thousand ranks that spin takes many seconds (04 DST-34)
@@ -101,6 +102,16 @@ void Simulation::run_round() {
   note_quiet_groups();
   start_steps();
   schedule();
+}
+
+/// Leaves the actors of ranks that sit this round out for the next one; when only such could run, they do.
+void Simulation::hold_slow_ranks() {
+  const auto slow = std::stable_partition(runnable_.begin(), runnable_.end(), [&](const Actor* a) {
+    return policy.takes_part(a->dispatch.rank, round_);
+  });
+  if (slow == runnable_.begin()) return;
+  next_.insert(next_.end(), slow, runnable_.end());
+  runnable_.erase(slow, runnable_.end());
 }
 
 void Simulation::step_actor(Actor& actor) {

@@ -26,6 +26,7 @@ struct RunOptions {
   int64_t step_limit = 0;  ///< 0 = none
   bool collect = false;
   bool delay_remote = false;
+  std::map<int, int64_t> rank_weights;  ///< a rank takes part in one of so many rounds; 1 if not named
   bool device_time = false;
   std::vector<int> device_ids{0};
   int64_t ring_task_window = 0, ring_heap = 0, ring_dep_pool = 0;  ///< 0 = default

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/machine/schedule.h"
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "core/base/diagnostic.h"
@@ -18,13 +19,47 @@ uint64_t mix(uint64_t x) {  // splitmix64
   return x ^ (x >> 31);
 }
 
+[[noreturn]] void wrong_token(const std::string& token) {
+  fail(ErrorClass::kValueError, "replay token '" + token + "' is not one that a report gave", {},
+       "pass the token of a report unchanged");
+}
+
 }  // namespace
 
 Policy::Policy(const RunOptions& options)
-    : schedule_(options.schedule), seed_(options.seed), delay_(options.delay_remote) {
-  if (options.replay.empty()) return;
-  // "fast", "timed", or "explore-<seed>" with "-delay" behind it.
-  const std::string& t = options.replay;
+    : schedule_(options.schedule),
+      seed_(options.seed),
+      delay_(options.delay_remote),
+      weights_(options.rank_weights) {
+  if (!options.replay.empty()) read_token(options.replay);
+  const auto ranks = static_cast<int64_t>(options.device_ids.size());
+  for (const auto& [rank, weight] : weights_) {
+    if (rank >= 0 && rank < ranks && weight >= 1) continue;
+    fail(ErrorClass::kValueError,
+         "SimOptions.rank_weights: " + (weight < 1 ? "the weight " + std::to_string(weight) + " of rank " +
+                                                         std::to_string(rank) + " is below 1"
+                                                   : "rank " + std::to_string(rank) + " is outside [0, " +
+                                                         std::to_string(ranks) + "), the ranks of this run"),
+         {}, "name ranks of the run, with weights of 1 or more");
+  }
+}
+
+void Policy::read_token(const std::string& token) {
+  // "fast", "timed", or "explore-<seed>" with "-delay" behind it; then "-slow<rank>x<weight>" for each slow
+  // rank.
+  const size_t slow = token.find("-slow");
+  const std::string t = token.substr(0, slow);
+  weights_.clear();
+  for (size_t at = slow; at < token.size();) {
+    int rank = 0;
+    long long weight = 0;
+    int length = 0;
+    if (std::sscanf(token.c_str() + at, "-slow%dx%lld%n", &rank, &weight, &length) != 2) {
+      wrong_token(token);
+    }
+    weights_[rank] = weight;
+    at += static_cast<size_t>(length);
+  }
   if (t == "fast" || t == "timed") {
     schedule_ = t == "fast" ? Schedule::kFast : Schedule::kTimed;
     return;
@@ -40,14 +75,17 @@ Policy::Policy(const RunOptions& options)
       return;
     }
   }
-  fail(ErrorClass::kValueError, "replay token '" + t + "' is not one that a report gave", {},
-       "pass the token of a report unchanged");
+  wrong_token(token);
 }
 
 std::string Policy::token() const {
-  if (schedule_ == Schedule::kTimed) return "timed";
-  if (schedule_ == Schedule::kFast) return "fast";
-  return "explore-" + std::to_string(seed_) + (delay_ ? "-delay" : "");
+  std::string t = schedule_ == Schedule::kTimed ? "timed"
+                  : schedule_ == Schedule::kFast
+                      ? "fast"
+                      : "explore-" + std::to_string(seed_) + (delay_ ? "-delay" : "");
+  for (const auto& [rank, weight] : weights_)
+    t += "-slow" + std::to_string(rank) + "x" + std::to_string(weight);
+  return t;
 }
 
 uint64_t Policy::hash(const ActorKey& key, uint64_t salt) const {

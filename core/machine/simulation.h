@@ -172,6 +172,7 @@ class Simulation final : public check::Sink {
   // rounds.cpp
   void rounds();
   void run_round();
+  void hold_slow_ranks();
   void step_actor(Actor& actor);
   void finish_actor(Actor& actor);
   void fail_actor(Actor& actor, Diagnostic d);

@@ -338,6 +338,8 @@ void set_option(PyOptions& py, const std::string& name, nb::handle value) {
     o.collect = nb::cast<bool>(value);
   else if (name == "delay_remote")
     o.delay_remote = nb::cast<bool>(value);
+  else if (name == "rank_weights")
+    o.rank_weights = nb::cast<std::map<int, int64_t>>(value);
   else if (name == "device_time")
     o.device_time = nb::cast<bool>(value);
   else if (name == "ring_task_window")
@@ -394,6 +396,8 @@ void register_run(nb::module_& m) {
       [](PyOptions& o, type v) { o.options.field = v; })
   PYPTO_OPTION(collect, bool);
   PYPTO_OPTION(delay_remote, bool);
+  using Weights = std::map<int, int64_t>;
+  PYPTO_OPTION(rank_weights, Weights);
   PYPTO_OPTION(device_time, bool);
   PYPTO_OPTION(ring_task_window, int64_t);
   PYPTO_OPTION(ring_heap, int64_t);

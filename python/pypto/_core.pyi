@@ -293,6 +293,7 @@ class RunOptions:
     step_limit: int
     collect: bool
     delay_remote: bool
+    rank_weights: dict[int, int]
     device_time: bool
     device_ids: list[int]
     ring_task_window: int

@@ -81,6 +81,32 @@ def test_one_seed_is_one_run(load_source):  # M-35
         assert len({tuple(d.render() + d.replay for d in r.diagnostics) for r in runs}) == 1
 
 
+def test_slow_ranks(load_source):  # M-34, M-35, SIM-3, SIM-5
+    late, given = made(load_source, STAGE + SHIFT, 2)
+    for slow in (0, 1):  # the other one has staged nothing yet for who reads first
+        y, report = run(late, given, checks="off", rank_weights={slow: 4})
+        np.testing.assert_array_equal(y[slow], given[0][1 - slow])
+        assert not y[1 - slow].any()
+        with pytest.raises(RaceError) as caught:
+            run(late, given, rank_weights={slow: 4})
+        token = caught.value.diagnostics[0].replay
+        assert token == f"fast-slow{slow}x4"
+        again, _ = run(late, given, checks="off", replay=token)
+        np.testing.assert_array_equal(again, y)
+    compiled, given = made(load_source, STAGE + MEET + SHIFT, 4)
+    want = np.roll(given[0], -1, axis=0)
+    for weights in ({1: 2}, {0: 7, 3: 3}, {0: 2, 1: 3, 2: 4, 3: 5}, [(2, 1000)]):
+        for sim in ({}, {"schedule": "explore", "seed": 5, "delay_remote": True}):
+            y, report = run(compiled, given, rank_weights=weights, **sim)
+            np.testing.assert_array_equal(y, want)
+            assert report.ok and report.diagnostics == []
+    with pytest.raises(ValueError, match=r"rank 4 is outside \[0, 4\)"):
+        run(compiled, given, rank_weights={4: 2})
+    for token in ("fast-slow1", "fast-slow1x", "fast-slow1x2y", "slow1x2"):
+        with pytest.raises(ValueError, match="is not one that a report gave"):
+            run(compiled, given, replay=token)
+
+
 def test_fast_is_the_default(load_source):  # 04 section 22
     compiled, given = made(load_source, STAGE + SHIFT, 3)
     _, plain = run(compiled, given, collect=True)

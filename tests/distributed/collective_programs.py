@@ -16,7 +16,6 @@ OPS = {"Sum": np.add, "Max": np.maximum, "Min": np.minimum, "Prod": np.multiply}
 REDUCTIONS = ("allreduce", "reduce_scatter")
 KINDS = ("allreduce", "allreduce", "broadcast", "allgather", "reduce_scatter", "all_to_all", "all_to_all_v", "barrier")
 PIECE = 64  # columns moved at a time where the extent is known at run time only
-LATE_TURNS = 70000  # longer than a quantum (03 M-31)
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Case:
     blocks: int  # core_num
     lanes: int  # columns of a host signal; 0: rank 1; -1: none given
     repeats: int
-    late: int  # rank that is slow, or -1
+    late: int  # rank of the domain that is slow, or -1
     symbols: bool  # rank count and size known at run time only
     rows: int  # rows per block of all_to_all_v
 
@@ -251,17 +250,6 @@ def rows_times(count: str, rounds: int) -> str:
     return count if rounds == 1 else f"{rounds} * {count}"
 
 
-def late_text(case: Case, me: str, indent: str) -> str:
-    if case.late < 0:
-        return ""
-    return (
-        f"{indent}if {me} == {case.late}:\n"
-        f"{indent}    idle = pl.full([1, 8], dtype=pl.FP32, value=0.0)\n"
-        f"{indent}    for turn in pl.range({LATE_TURNS}):\n"
-        f"{indent}        idle = pl.add(idle, 1.0)\n"
-    )
-
-
 def copy_text(case: Case, rows: str, src: str, src_row: str, dst: str, dst_row: str, indent: str) -> str:
     """Rows of one matrix to another through a tile."""
     out = f"{indent}for i in pl.range({rows}):\n"
@@ -347,8 +335,6 @@ def kernel_text(case: Case) -> str:
     params = "".join(f"    {p},\n" for p in plain + windows)
     body = "    ctx = pld.get_comm_ctx(win)\n    me = pld.rank(ctx)\n    P = pld.nranks(ctx)\n"
     for k in range(case.repeats):
-        if k == case.repeats - 1:
-            body += late_text(case, "me", "    ")
         if case.kind == "all_to_all_v":
             body += f"    send = pl.reshape(counts[{k} : {k + 1}, :], [{n['ranks']}])\n"
         if pushes:
@@ -469,7 +455,6 @@ def host_text(case: Case) -> str:
         rounds = f"    for k in pl.range({case.repeats}):\n" + one_round("k", "        ")
     show = f"    for r in {n['loop']}:\n        show(cells[r], signal, device=r)\n" if given else ""
     prologue = "    ctx = pld.get_comm_ctx({w})\n    me = pld.rank(ctx)\n    P = pld.nranks(ctx)\n"
-    late = late_text(case, "me", "    ")
     return f"""
 
 @pl.jit.incore
@@ -477,7 +462,7 @@ def publish_kernel(
     x: {x_type},
 {send_params}    w: pld.DistributedTensor[[{src_rows}, {n["size"]}], {n["dtype"]}],
 ):
-{prologue.format(w="w")}{late}{publish}    return w
+{prologue.format(w="w")}{publish}    return w
 
 
 @pl.jit
@@ -494,7 +479,7 @@ def take_kernel(
     y: pl.Out[{y_type}],
     win: pld.DistributedTensor[[{n["rows"]}, {n["size"]}], {n["dtype"]}],
 {got_param}):
-{prologue.format(w="win")}{late}{take}    return y
+{prologue.format(w="win")}{take}    return y
 
 
 @pl.jit

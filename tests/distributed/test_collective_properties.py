@@ -57,7 +57,8 @@ def check(case, seed, load, schedules):
             *call_arrays(case, given),
             config=RunConfig(platform=platform, distributed_config=DistributedConfig(device_ids=ids)),
         )
-    for sim in schedules:
+    slow = {"rank_weights": {case.first + case.late: 2 + seed % 7}} if case.late >= 0 else {}
+    for sim in ({**sim, **slow} for sim in schedules):
         call = [a.copy() for a in call_arrays(case, given)]
         compiled(*call, config=RunConfig(platform=platform, sim=SimOptions(checks="strict", **sim)))
         found = last_report().diagnostics

@@ -183,6 +183,11 @@ def test_sim_options():
         {"threads": 1.5},
         {"step_limit": 0},
         {"collect": 1},
+        {"rank_weights": 3},
+        {"rank_weights": {1: 0}},
+        {"rank_weights": {-1: 2}},
+        {"rank_weights": {1: 2.5}},
+        {"rank_weights": {True: 2}},
     ):
         with pytest.raises(ValueError):
             SimOptions(**bad)
@@ -190,6 +195,10 @@ def test_sim_options():
         SimOptions(schedule="slow")
     with pytest.raises(TypeError):
         RunConfig(sim="fast")
+    assert s.rank_weights == ()
+    slow = SimOptions(rank_weights={3: 2, 1: 4})
+    assert slow.rank_weights == ((1, 4), (3, 2)) and slow == SimOptions(rank_weights=slow.rank_weights)
+    assert len({slow, SimOptions(rank_weights={1: 4, 3: 2})}) == 1
 
 
 def test_sim_environment(monkeypatch):
@@ -197,7 +206,17 @@ def test_sim_environment(monkeypatch):
     monkeypatch.setenv("PYPTO_SIM", "schedule=explore,seed=7,checks=strict")
     assert _sim.effective(None) == SimOptions(schedule="explore", seed=7, checks="strict")
     assert _sim.effective(SimOptions()) == SimOptions()
-    for bad in ("schedule", "speed=3", "schedule=never", "seed=x", "collect=maybe"):
+    monkeypatch.setenv("PYPTO_SIM", "rank_weights=1:4+0:2")
+    assert _sim.effective(None) == SimOptions(rank_weights={0: 2, 1: 4})
+    for bad in (
+        "rank_weights=1",
+        "rank_weights=1:0",
+        "schedule",
+        "speed=3",
+        "schedule=never",
+        "seed=x",
+        "collect=maybe",
+    ):
         monkeypatch.setenv("PYPTO_SIM", bad)
         with pytest.raises(ValueError, match="PYPTO_SIM"):
             _sim.effective(None)

@@ -79,6 +79,7 @@ def _options(config: Any, ids: tuple[int, ...], dfx: Any, device_time: bool) -> 
         step_limit=sim.step_limit or 0,
         collect=sim.collect,
         delay_remote=sim.delay_remote,
+        rank_weights=dict(sim.rank_weights),
         device_time=sim.device_time or device_time or timeline,
         want_task_graph=graph or timeline,
         want_timeline=timeline,

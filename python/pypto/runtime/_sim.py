@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pypto._records import field_names, replace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from dataclasses import dataclass
 else:
     from pypto._records import dataclass
@@ -44,6 +45,9 @@ class SimOptions:
         Run the cost model, so that the report has device times.
     trace
         File that receives a timeline of the run.
+    rank_weights
+        Slow ranks (project extension): a rank of weight n takes part in one of n rounds of the schedule, such as
+        `{1: 4}`. Kept as pairs in order of ranks. Results and reports of correct programs do not depend on it.
     """
 
     schedule: str = "fast"
@@ -56,6 +60,7 @@ class SimOptions:
     delay_remote: bool = False
     device_time: bool = False
     trace: str | os.PathLike[str] | None = None
+    rank_weights: Mapping[int, int] | Iterable[tuple[int, int]] = ()
 
     def __post_init__(self) -> None:
         _one_of("schedule", self.schedule, SCHEDULES)
@@ -72,6 +77,7 @@ class SimOptions:
                 raise ValueError(f"SimOptions.{name} must be True or False, got {value!r}")
         if self.trace is not None and not isinstance(self.trace, (str, os.PathLike)):
             raise ValueError(f"SimOptions.trace must be a path or None, got {self.trace!r}")
+        object.__setattr__(self, "rank_weights", _weights(self.rank_weights))
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
@@ -82,6 +88,22 @@ def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
 def _whole(name: str, value: object, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(f"SimOptions.{name} must be an int >= {least}, got {value!r}")
+
+
+def _weights(given: object) -> tuple[tuple[int, int], ...]:
+    """Return the pairs (rank, weight) of a mapping or of pairs, in order of ranks."""
+    try:
+        pairs = dict(given)  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"SimOptions.rank_weights must map ranks to weights, such as {{1: 4}}, got {given!r}"
+        ) from None
+    for rank, weight in pairs.items():
+        if any(isinstance(n, bool) or not isinstance(n, int) for n in (rank, weight)) or rank < 0 or weight < 1:
+            raise ValueError(
+                f"SimOptions.rank_weights must map ranks (int >= 0) to weights (int >= 1), got {rank!r}: {weight!r}"
+            )
+    return tuple(sorted(pairs.items()))
 
 
 def from_environment() -> SimOptions:
@@ -118,6 +140,8 @@ def _parse(key: str, value: str) -> Any:
         if value.lower() not in words:
             raise ValueError("expected 1 or 0")
         return words[value.lower()]
+    if key == "rank_weights":  # 1:4+3:2
+        return {int(rank): int(weight) for rank, _, weight in (part.partition(":") for part in value.split("+"))}
     return value
 
 
