@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Strip chains give the bits that their operations give one by one (02 O-311).
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "core/vm/kernels/chain.h"
 #include "tests/core/kernels_support.h"
@@ -193,6 +195,79 @@ TEST(KernelsChain, Softmax) {
         p.chain.outputs = {y, sum};
         p.check(true);
       }
+    }
+  }
+}
+
+// Rows long enough for whole blocks, where a mask, infinities and NaN leave zeros and the like among the
+// exponentials; targets at every place of a cache line, in rows that the exponentials pass through first.
+TEST(KernelsChain, LongRowsWithSpecialValues) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const int64_t n : {200, 1031, 4099}) {
+    constexpr int64_t kRows = 9;
+    std::vector<double> x = wave(kRows * n, 1.0, 3);
+    const auto row = [&](int64_t r) { return x.begin() + r * n; };
+    std::fill(row(1) + n / 3, row(2), -kInfinity);
+    for (int64_t i = 0; i < n; i += 3) row(2)[i] = -1e30;
+    row(3)[n - 2] = std::nan("");
+    std::fill(row(4), row(5), -kInfinity);  // 0 / 0
+    row(5)[17] = kInfinity;
+    for (int64_t i = 0; i < n; ++i) row(6)[i] = -static_cast<double>(i) / 9;  // down through the subnormals
+    for (int64_t i = 0; i < n; ++i) row(7)[i] = i % 2 != 0 ? 0.0 : -0.0;
+    Program p;
+    const auto a = p.input(make_view(DType::kFp32, {kRows, n}, x));
+    const auto top = p.step(OpId::k_row_max, DType::kFp32, a);
+    const auto low = p.step(OpId::k_row_min, DType::kFp32, a);
+    const auto shifted = p.step(OpId::k_row_expand_sub, DType::kFp32, a, top);
+    const auto e = p.step(OpId::k_exp, DType::kFp32, shifted);
+    const auto sum = p.step(OpId::k_row_sum, DType::kFp32, e);
+    const auto y = p.step(OpId::k_row_expand_div, DType::kFp32, e, sum);
+    const auto signs = p.step(OpId::k_row_expand_div, DType::kFp32, a, sum);
+    p.chain.outputs = {y, top, low, sum, signs};
+    p.check(true);
+    const std::vector<View> expected = p.one_by_one();
+    for (const int64_t place : {0, 1, 4, 15}) {
+      View target;
+      target.dtype = DType::kFp32;
+      const int64_t shape[2] = {kRows, n};
+      target.set_packed(2, shape);
+      target.buffer = make_buffer((kRows * n + place) * 4, BufferKind::kGlobal);
+      target.offset = place * 4;
+      Program q = p;
+      q.chain.outputs = {y};
+      const View* pointers[1] = {&q.inputs[0]};
+      for_each_target([&] {
+        FakeHost host;
+        std::vector<View> results = {target};
+        run_chain(q.chain, pointers, q.scalars, host, results);
+        EXPECT_EQ(Program::bits(target), Program::bits(expected[static_cast<size_t>(y)])) << place;
+      });
+    }
+  }
+}
+
+// O-216: a chain may end in the rows that it starts from.
+TEST(KernelsChain, InPlace) {
+  for (const auto& [m, n] : kShapes) {
+    for (const bool reads_late : {false, true}) {
+      Program p;
+      const auto x = p.input(make_view(DType::kFp32, {m, n}, wave(m * n, 1.0, 8), BufferKind::kGlobal));
+      const auto t = p.with_scalar(OpId::k_muls, DType::kFp32, x, 0.5, DType::kFp32);
+      const auto e = p.step(OpId::k_exp, DType::kFp32, t);
+      const auto sum = p.step(OpId::k_row_sum, DType::kFp32, e);
+      const auto s = p.step(OpId::k_add, DType::kFp32, e, reads_late ? x : t);
+      const auto y = p.step(OpId::k_row_expand_div, DType::kFp32, s, sum);
+      p.chain.outputs = {y};
+      const View before = p.inputs[0];
+      const auto want = Program::bits(p.one_by_one()[static_cast<size_t>(y)]);
+      for_each_target([&] {
+        p.inputs[0] = make_view(DType::kFp32, {m, n}, cells(before), BufferKind::kGlobal);
+        FakeHost host;
+        std::vector<View> results = {p.inputs[0]};
+        const View* pointers[1] = {&p.inputs[0]};
+        run_chain(p.chain, pointers, p.scalars, host, results);
+        EXPECT_EQ(Program::bits(p.inputs[0]), want) << m << " x " << n;
+      });
     }
   }
 }

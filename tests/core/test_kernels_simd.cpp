@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Every vector kernel against its scalar definition, for every dtype, ragged lengths and instruction set.
+#include <array>
 #include <cmath>
+#include <limits>
 
 #include "core/vm/kernels/kernels.h"
 #include "core/vm/kernels/reference.h"
@@ -335,6 +337,62 @@ TEST(KernelsSimd, ReduceMatchesDefinition) {
         }
       }
     }
+  });
+}
+
+// O-307, O-311: the greatest value of a row is what taking element after element into 16 partial results
+// gives, NaN and zeros of either sign included.
+TEST(KernelsSimd, GreatestAndLeastTakeElementsInOrder) {
+  std::mt19937 random(7);
+  for (const size_t n : {31u, 128u, 131u, 1000u, 4099u}) {
+    for (int round = 0; round < 12; ++round) {
+      std::vector<float> x(n);
+      for (float& v : x) v = static_cast<float>(random() % 5) - (round % 2 != 0 ? 4.0f : 2.0f);
+      for (float& v : x) v = v == 0.0f && random() % 2 != 0 ? -0.0f : v;
+      for (int k = 0; k < round / 3; ++k) x[random() % n] = std::nanf("");
+      for (const bool greatest : {true, false}) {
+        const auto step = [&](float a, float b) { return (greatest ? a > b : a < b) ? a : b; };
+        const float neutral = std::numeric_limits<float>::infinity() * (greatest ? -1.0f : 1.0f);
+        std::array<float, 16> partial;
+        partial.fill(neutral);
+        for (size_t i = 0; i < n; ++i) partial[i % 16] = step(partial[i % 16], x[i]);
+        for (size_t j = n % 16; j != 0 && j < 16; ++j) partial[j] = step(partial[j], neutral);
+        for (size_t half = 8; half != 0; half /= 2) {
+          for (size_t j = 0; j < half; ++j) partial[j] = step(partial[j], partial[j + half]);
+        }
+        for_each_target([&] {
+          float got = 0;
+          reduce_kernel(greatest ? ReduceOp::kMax : ReduceOp::kMin, DType::kFp32)(x.data(), n, &got);
+          EXPECT_EQ(std::memcmp(&got, partial.data(), 4), 0) << n << ": " << got << " for " << partial[0];
+        });
+      }
+    }
+  }
+}
+
+// O-303, O-311: reciprocals are correctly rounded, for every fraction and at the ends of the range.
+TEST(KernelsSimd, ReciprocalOfEveryFraction) {
+  constexpr size_t kStrip = 4096;
+  std::vector<float> x(kStrip), got(kStrip);
+  for_each_target([&] {
+    const UnaryKernel kernel = unary_kernel(UnaryOp::kRecip, DType::kFp32);
+    size_t wrong = 0;
+    for (const uint32_t exponent : {0u, 1u, 63u, 64u, 127u, 191u, 192u, 252u, 253u, 254u, 255u}) {
+      const uint32_t stride = exponent == 127 ? 1 : 61;
+      for (uint32_t fraction = 0; fraction < 1u << 23; fraction += kStrip * stride) {
+        for (size_t i = 0; i < kStrip; ++i) {
+          const uint32_t at = (fraction + static_cast<uint32_t>(i) * stride) & 0x7fffffu;
+          const uint32_t bits = (i % 2 != 0 ? 1u << 31 : 0) | exponent << 23 | (i == 0 ? 0x7fffffu : at);
+          std::memcpy(&x[i], &bits, 4);
+        }
+        kernel(x.data(), got.data(), kStrip);
+        for (size_t i = 0; i < kStrip; ++i) {
+          const float want = 1.0f / x[i];
+          if (std::memcmp(&got[i], &want, 4) != 0 && !(std::isnan(want) && std::isnan(got[i]))) ++wrong;
+        }
+      }
+    }
+    EXPECT_EQ(wrong, 0u);
   });
 }
 

@@ -86,8 +86,11 @@ void StripRun::output(size_t v, const View& target, bool streams) {
   const bool contiguous =
       !s.streams && (strip_rows_ == 1 || (s.part == ChainPart::kColumn ? s.pitch == s.width
                                                                        : s.pitch == plan_.columns * s.width));
-  if (s.copies_out == contiguous) grouped_ = false;
+  bool over_input = false;
+  for (size_t i = 0; i < input_count_; ++i) over_input = over_input || slots_[i].base == s.base;
+  if (s.copies_out == contiguous || s.over_input != over_input) grouped_ = false;
   s.copies_out = !contiguous;
+  s.over_input = over_input;
 }
 
 int64_t StripRun::row_pitch(const View& v, int64_t width) const {
@@ -208,8 +211,44 @@ void StripRun::choose_binary(Step& s, BinaryOp op) const {
   s.binary = binary_kernel(op, s.compute, spread);
 }
 
+/// Finds an output in whose rows value `v`, made by `step` of `unit`, can live: one that is computed from it
+/// or later. Rows that are written anyway take no room of their own in the caches.
+bool StripRun::lend_output(size_t v, size_t step, const Unit& unit) {
+  const Slot& value = slots_[v];
+  if (value.part != ChainPart::kFull || last_use_[v] <= step) return false;
+  for (size_t k = step + 1; k < steps_.size(); ++k) {
+    const size_t u = steps_[k].out;
+    const Slot& out = slots_[u];
+    if (out.base == nullptr || out.copies_out || out.over_input || out.part != ChainPart::kFull) continue;
+    if (!same_dtype(plan_.dtypes[u], plan_.dtypes[v]) || last_use_[v] > k) continue;
+    // A unit may read its operands until its end.
+    const bool taken = std::any_of(lent_.begin(), lent_.end(), [&](const auto& l) {
+      return l.second == u && last_use_[l.first] >= unit.first;
+    });
+    if (taken) continue;
+    lent_.emplace_back(v, u);
+    return true;
+  }
+  return false;
+}
+
+/// Whether the next strip's inputs should come closer while the last unit works: for strips that are large
+/// rows of inputs beyond the caches, with enough arithmetic to leave memory idle.
+bool StripRun::worth_fetching() const {
+  if (strip_rows_ != 1 || strip_columns_ != plan_.columns) return false;
+  if (plan_.rows * plan_.columns * 4 < kFetchBytes || units_.size() < 2) return false;
+  return std::any_of(steps_.begin(), steps_.end(), [](const Step& s) {
+    if (s.out_part != ChainPart::kFull) return false;
+    if (s.op.kind == ChainKind::kBinary) return s.op.binary == BinaryOp::kExpDif;
+    return s.op.kind == ChainKind::kUnary && s.op.unary != UnaryOp::kNeg && s.op.unary != UnaryOp::kAbs &&
+           s.op.unary != UnaryOp::kRelu && s.op.unary != UnaryOp::kNot;
+  });
+}
+
 /// Strip storage for every value that has none of its own, reused after the last use of a value.
 void StripRun::assign_buffers() {
+  lent_.clear();
+  fetches_ = worth_fetching() && units_.back().fused && !units_.back().reduces;
   int64_t widest = 1;
   for (const Slot& s : slots_) widest = std::max(widest, s.width);
   for (const Step& s : steps_) widest = std::max<int64_t>(widest, dtype_bytes(s.compute));
@@ -239,7 +278,9 @@ void StripRun::assign_buffers() {
   for (const Unit& unit : units_) {
     for (size_t i = unit.first; i <= unit.last; ++i) {
       const Slot& out = slots_[steps_[i].out];
-      if (out.stored && (out.base == nullptr || out.copies_out)) owner_[steps_[i].out] = take();
+      if (!out.stored || (out.base != nullptr && !out.copies_out)) continue;
+      if (out.base == nullptr && lend_output(steps_[i].out, i, unit)) continue;
+      owner_[steps_[i].out] = take();
     }
     // A unit may read its operands until its end.
     for (size_t i = unit.first; i <= unit.last; ++i) {
@@ -339,6 +380,7 @@ void StripRun::strip(int64_t row, int64_t rows, int64_t column, int64_t columns)
       std::memcpy(s.buffer + r * bytes, s.base + (row + r) * s.pitch, static_cast<size_t>(bytes));
     }
   }
+  for (const auto& [v, output] : lent_) slots_[v].data = slots_[output].data;
   for (Unit& unit : units_) {
     if (unit.fused) {
       execute_fused(unit, rows, columns);
@@ -393,17 +435,14 @@ void StripRun::execute_fused(Unit& unit, int64_t rows, int64_t columns) {
   FuseArray first{slots_[unit.start].data, unit.first_type,
                   part == ChainPart::kOne || part == ChainPart::kColumn};
   FuseArray out{slots_[steps_[unit.last].out].data, unit.out_type, false};
-  // Rows of large arrays: the next one comes closer while this one is reduced, and so does the one that the
-  // last step will write.
-  const Slot& start = slots_[unit.start];
-  if (unit.reduces && strip_rows_ == 1 && plan_.rows * plan_.columns * start.width >= kFetchBytes) {
-    const Slot& made = slots_[steps_.back().out];
-    if (start.given && start.buffer == nullptr && part == ChainPart::kFull)
-      first.read_soon = start.data + start.pitch;
-    // Worth it beside some arithmetic only.
-    if (unit.steps.size() > 1 && made.base != nullptr && made.buffer == nullptr &&
-        made.part == ChainPart::kFull && made.width == start.width)
-      first.written_soon = made.data;
+  if (fetches_ && &unit == &units_.back()) {
+    size_t count = 0;
+    for (const size_t v : moving_) {
+      const Slot& s = slots_[v];
+      if (!s.given || s.buffer != nullptr || s.part != ChainPart::kFull || count == std::size(first.ahead))
+        continue;
+      first.ahead[count++] = {s.data + s.pitch, static_cast<size_t>(s.width)};
+    }
   }
   if (!unit.by_row && !unit.reduces)
     return run_fused(first, unit.steps, out, static_cast<size_t>(rows * columns));

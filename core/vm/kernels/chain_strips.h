@@ -41,6 +41,7 @@ class StripRun {
     ChainPart part = ChainPart::kNone;
     bool copies_out = false;  ///< computed in `buffer`, then copied to `base`
     bool streams = false;     ///< copied past the caches
+    bool over_input = false;  ///< `base` are the cells of an input
     bool given = false;       ///< an input or the result of a step before the loop
     bool stored = true;       ///< false: handed on in registers only
   };
@@ -92,6 +93,8 @@ class StripRun {
   bool fusable(const Step& s) const;
   void append(Unit& unit, const Step& s, bool value_is_lhs, bool value_is_rhs) const;
   void assign_buffers();
+  bool lend_output(size_t v, size_t step, const Unit& unit);
+  bool worth_fetching() const;
   void place_slots();
 
   void run_strips(int64_t first_row, int64_t end_row, int64_t first_column, int64_t end_column);
@@ -117,6 +120,9 @@ class StripRun {
   std::vector<uint8_t> scalar_elements_;
   std::vector<std::pair<size_t, DType>> scalar_steps_;
   std::vector<int> owner_;  ///< per slot: its strip buffer, or -1
+  /// Values that lie in the rows of an output until that is computed: value, output.
+  std::vector<std::pair<size_t, size_t>> lent_;
+  bool fetches_ = false;  ///< the last unit fetches the next strip's inputs
   int64_t buffer_bytes_ = 0;
   int buffer_count_ = 0;
   uint8_t* converted_ = nullptr;

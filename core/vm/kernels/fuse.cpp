@@ -5,10 +5,13 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
+#include "core/base/diagnostic.h"
+#include "core/vm/kernels/divide-inl.h"
 #include "core/vm/kernels/fuse.h"
 #include "core/vm/kernels/lanes-inl.h"
 #include "core/vm/kernels/math-inl.h"
@@ -21,137 +24,108 @@ namespace {
 using D = hn::ScalableTag<float>;
 using V = hn::VFromD<D>;
 
-/// Operand vector at element `at`; `rest` > 0: that many elements only.
+/// Operand vector at `data`; `rest` > 0: that many elements only.
 template <class E>
-HWY_INLINE V operand(D d, const E* data, size_t at, size_t rest) {
-  if (rest == 0) return Lanes<E>::load(d, data + at);
+HWY_INLINE V operand(D d, const E* data, size_t rest) {
+  if (rest == 0) return Lanes<E>::load(d, data);
   alignas(64) E buffer[16] = {};
-  std::memcpy(buffer, data + at, rest * sizeof(E));
+  std::memcpy(buffer, data, rest * sizeof(E));
   return Lanes<E>::load(d, buffer);
 }
 
 /// The operands of a block of vectors as FP32.
 template <class E>
-HWY_NOINLINE void widen(D d, const E* data, size_t at, size_t rest, int vectors, float* out) {
+HWY_NOINLINE void widen(D d, const E* data, size_t rest, int vectors, float* out) {
   const size_t lanes = hn::Lanes(d);
-  for (int v = 0; v < vectors; ++v, at += lanes, out += lanes) hn::Store(operand(d, data, at, rest), d, out);
+  for (int v = 0; v < vectors; ++v, data += lanes, out += lanes) hn::Store(operand(d, data, rest), d, out);
 }
 
 template <class E>
-HWY_INLINE void put(D d, V v, E* data, size_t at, size_t rest) {
-  if (rest == 0) return Lanes<E>::store(d, v, data + at);
+HWY_INLINE void put(D d, V v, E* data, size_t rest) {
+  if (rest == 0) return Lanes<E>::store(d, v, data);
   alignas(64) E buffer[16];
   Lanes<E>::store(d, v, buffer);
-  std::memcpy(data + at, buffer, rest * sizeof(E));
+  std::memcpy(data, buffer, rest * sizeof(E));
 }
 
-/// Runs `action` with `p`, a pointer to the elements of an array. A macro, as a closure would keep the
-/// vectors it uses out of registers.
-#define PYPTO_TYPED(type, data, action)         \
-  switch (type) {                               \
-    case FuseType::kFp32: {                     \
-      auto* p = reinterpret_cast<float*>(data); \
-      action;                                   \
-      break;                                    \
-    }                                           \
-    case FuseType::kFp16: {                     \
-      auto* p = reinterpret_cast<Fp16*>(data);  \
-      action;                                   \
-      break;                                    \
-    }                                           \
-    case FuseType::kBf16: {                     \
-      auto* p = reinterpret_cast<Bf16*>(data);  \
-      action;                                   \
-      break;                                    \
-    }                                           \
+/// Runs `action` with `p`, a pointer to the elements of an array from `base` on. A macro, as a closure would
+/// keep the vectors it uses out of registers.
+#define PYPTO_TYPED(type, data, base, action)          \
+  if (HWY_LIKELY(type == FuseType::kFp32)) {           \
+    auto* p = reinterpret_cast<float*>(data) + (base); \
+    action;                                            \
+  } else if (type == FuseType::kFp16) {                \
+    auto* p = reinterpret_cast<Fp16*>(data) + (base);  \
+    action;                                            \
+  } else {                                             \
+    auto* p = reinterpret_cast<Bf16*>(data) + (base);  \
+    action;                                            \
   }
 
 HWY_INLINE float single(FuseType type, uint8_t* data) {
-  PYPTO_TYPED(type, data, return compute_value(*p));
+  PYPTO_TYPED(type, data, 0, return compute_value(*p));
   return 0;
 }
 
+/// A step as the blocks need it: what is the same for all of them is found once.
+struct Ready {
+  FuseOp op;
+  bool one;        ///< the operand is `element`
+  bool wide;       ///< the operand must be widened
+  bool quotients;  ///< `element` divides through `inverse`
+  FuseType type, result;
+  float element, inverse;
+  uint8_t* data;
+};
+
+/// The steps of a run. Runs are short: a chain has no more steps than this.
+struct Program {
+  static constexpr size_t kMost = 64;
+  Ready steps[kMost];
+  size_t count;
+
+  explicit Program(std::span<const FuseStep> from) : count(from.size()) {
+    PYPTO_CHECK(count <= kMost, "too many steps in one run");
+    for (size_t i = 0; i < count; ++i) {
+      Ready& s = steps[i];
+      const FuseStep& f = from[i];
+      s.op = f.op;
+      s.type = f.type;
+      s.result = f.result;
+      s.data = f.data;
+      const bool operand = f.op != FuseOp::kStore && f.data != nullptr;
+      s.one = operand && f.one;
+      s.wide = operand && !f.one && f.type != FuseType::kFp32;
+      s.quotients = false;
+      s.element = s.one ? single(f.type, f.data) : 0.0f;
 #if HWY_NATIVE_FMA
-// Division by one number for many elements. With y the correctly rounded 1 / b and q = a y, q + (a - q b) y
-// is the correctly rounded a / b (Markstein), as long as nothing leaves the normal range and b's fraction is
-// not all ones.
-constexpr float kLeast = 0x1p-60f, kMost = 0x1p60f;
-
-HWY_INLINE bool has_quotients(float b) {
-  uint32_t bits;
-  std::memcpy(&bits, &b, sizeof(bits));
-  const float size = std::fabs(b);
-  return size >= kLeast && size <= kMost && (bits & 0x7fffffu) != 0x7fffffu;
-}
-
-HWY_INLINE V quotient(D d, V a, V b, V inverse) {
-  const V size = hn::Abs(a);
-  if (HWY_UNLIKELY(
-          !hn::AllTrue(d, hn::And(hn::Ge(size, hn::Set(d, kLeast)), hn::Le(size, hn::Set(d, kMost)))))) {
-    return hn::Div(a, b);
-  }
-  const V q = hn::Mul(a, inverse);
-  return hn::MulAdd(hn::NegMulAdd(q, b, a), inverse, q);
-}
+      s.quotients = s.one && f.op == FuseOp::kDiv && has_quotients(s.element);
+      s.inverse = s.quotients ? 1.0f / s.element : 0.0f;
 #endif
+    }
+  }
+};
 
-// The vectors of a block are separate variables, not an array, so that they stay in registers.
-#define PYPTO_EACH(expression)              \
-  do {                                      \
-    {                                       \
-      V& a = a0;                            \
-      const size_t at = base;               \
-      (void)at;                             \
-      expression;                           \
-    }                                       \
-    if constexpr (kVectors > 1) {           \
-      {                                     \
-        V& a = a1;                          \
-        const size_t at = base + lanes;     \
-        (void)at;                           \
-        expression;                         \
-      }                                     \
-    }                                       \
-    if constexpr (kVectors > 2) {           \
-      {                                     \
-        V& a = a2;                          \
-        const size_t at = base + 2 * lanes; \
-        (void)at;                           \
-        expression;                         \
-      }                                     \
-      {                                     \
-        V& a = a3;                          \
-        const size_t at = base + 3 * lanes; \
-        (void)at;                           \
-        expression;                         \
-      }                                     \
-    }                                       \
-    if constexpr (kVectors > 4) {           \
-      {                                     \
-        V& a = a4;                          \
-        const size_t at = base + 4 * lanes; \
-        (void)at;                           \
-        expression;                         \
-      }                                     \
-      {                                     \
-        V& a = a5;                          \
-        const size_t at = base + 5 * lanes; \
-        (void)at;                           \
-        expression;                         \
-      }                                     \
-      {                                     \
-        V& a = a6;                          \
-        const size_t at = base + 6 * lanes; \
-        (void)at;                           \
-        expression;                         \
-      }                                     \
-      {                                     \
-        V& a = a7;                          \
-        const size_t at = base + 7 * lanes; \
-        (void)at;                           \
-        expression;                         \
-      }                                     \
-    }                                       \
+// The vectors of a block are separate variables, not an array, so that they stay in registers. `at` is the
+// place of vector `a` in the block.
+#define PYPTO_ONE(vector, place, expression)         \
+  {                                                  \
+    V& a = vector;                                   \
+    constexpr size_t at = place * hn::MaxLanes(D()); \
+    (void)at;                                        \
+    expression;                                      \
+  }
+#define PYPTO_EACH(expression)                                                               \
+  do {                                                                                       \
+    PYPTO_ONE(a0, 0, expression)                                                             \
+    if constexpr (kVectors > 1) PYPTO_ONE(a1, 1, expression)                                 \
+    if constexpr (kVectors > 2) {                                                            \
+      PYPTO_ONE(a2, 2, expression) PYPTO_ONE(a3, 3, expression)                              \
+    }                                                                                        \
+    if constexpr (kVectors > 4) {                                                            \
+      PYPTO_ONE(a4, 4, expression)                                                           \
+      PYPTO_ONE(a5, 5, expression) PYPTO_ONE(a6, 6, expression) PYPTO_ONE(a7, 7, expression) \
+    }                                                                                        \
   } while (0)
 
 // Partial results of a reduction, and vectors that hold them: element i belongs to partial i mod 16.
@@ -160,6 +134,7 @@ constexpr size_t kGroup = kPartials / hn::MaxLanes(D());
 
 struct Partials {
   ReduceOp op = ReduceOp::kSum;
+  size_t shift = 0;  ///< lane c of these vectors holds partial c + shift
   V p[kGroup];
 };
 
@@ -174,18 +149,15 @@ float neutral(ReduceOp op) {
 /// One block of kVectors vectors through all steps, written to `out` or taken in by `partials`. kPartial: one
 /// vector of which `rest` elements exist.
 template <int kVectors, bool kPartial, bool kReduce>
-HWY_INLINE void block(D d, const FuseArray& first, const FuseStep* steps, size_t count, const FuseArray& out,
+HWY_INLINE void block(D d, const FuseArray& first, const Program& program, const FuseArray& out,
                       Partials& partials, size_t base, size_t rest_in) {
   const size_t lanes = hn::Lanes(d);
   const size_t rest = kPartial ? rest_in : 0;
-  if constexpr (kReduce && !kPartial) {
-    const size_t width = first.type == FuseType::kFp32 ? 4 : 2;
-    const size_t begin = base * width, end = (base + kVectors * lanes) * width;
-    if (first.read_soon != nullptr) {
-      for (size_t at = begin; at < end; at += 64) __builtin_prefetch(first.read_soon + at, 0, 2);
-    }
-    if (first.written_soon != nullptr) {
-      for (size_t at = begin; at < end; at += 64) __builtin_prefetch(first.written_soon + at, 1, 2);
+  if constexpr (!kPartial) {
+    for (const FuseAhead& ahead : first.ahead) {
+      if (ahead.data == nullptr) break;
+      const size_t begin = base * ahead.width, end = (base + kVectors * lanes) * ahead.width;
+      for (size_t at = begin; at < end; at += 64) __builtin_prefetch(ahead.data + at);
     }
   }
   V a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0, a4 = a0, a5 = a0, a6 = a0, a7 = a0;
@@ -194,34 +166,27 @@ HWY_INLINE void block(D d, const FuseArray& first, const FuseStep* steps, size_t
     const V x = hn::Set(d, single(first.type, first.data));
     PYPTO_EACH(a = x);
   } else {
-    PYPTO_TYPED(first.type, first.data, PYPTO_EACH(a = operand(d, p, at, rest)));
+    PYPTO_TYPED(first.type, first.data, base, PYPTO_EACH(a = operand(d, p + at, rest)));
   }
   alignas(64) float wide[kVectors * 16];
-  for (size_t s = 0; s < count; ++s) {
-    const auto* data = reinterpret_cast<const float*>(steps[s].data);
-    const bool one = steps[s].one;
-    size_t shift = 0;  // of positions in the array to those in `data`
+  for (size_t s = 0; s < program.count; ++s) {
+    const Ready& step = program.steps[s];
+    const auto* data = reinterpret_cast<const float*>(step.data) + base;
     size_t short_by = rest;
-    float element = 0;
-    if (steps[s].op != FuseOp::kStore && steps[s].data != nullptr) {
-      if (one) {
-        element = single(steps[s].type, steps[s].data);
-      } else if (steps[s].type != FuseType::kFp32) {
-        PYPTO_TYPED(steps[s].type, steps[s].data, widen(d, p, base, rest, kVectors, wide));
-        data = wide;
-        shift = base;
-        short_by = 0;
-      }
+    if (HWY_UNLIKELY(step.wide)) {
+      PYPTO_TYPED(step.type, step.data, base, widen(d, p, rest, kVectors, wide));
+      data = wide;
+      short_by = 0;
     }
-#define PYPTO_WITH(expression)                                                      \
-  if (one) {                                                                        \
-    const V x = hn::Set(d, element);                                                \
-    PYPTO_EACH(a = expression);                                                     \
-  } else {                                                                          \
-    PYPTO_EACH(const V x = operand(d, data, at - shift, short_by); a = expression); \
-  }                                                                                 \
+#define PYPTO_WITH(expression)                                               \
+  if (step.one) {                                                            \
+    const V x = hn::Set(d, step.element);                                    \
+    PYPTO_EACH(a = expression);                                              \
+  } else {                                                                   \
+    PYPTO_EACH(const V x = operand(d, data + at, short_by); a = expression); \
+  }                                                                          \
   break
-    switch (steps[s].op) {
+    switch (step.op) {
       case FuseOp::kAdd:
         PYPTO_WITH(hn::Add(a, x));
       case FuseOp::kAddRight:
@@ -236,9 +201,15 @@ HWY_INLINE void block(D d, const FuseArray& first, const FuseStep* steps, size_t
         PYPTO_WITH(hn::Mul(x, a));
       case FuseOp::kDiv:
 #if HWY_NATIVE_FMA
-        if (one && has_quotients(element)) {
-          const V x = hn::Set(d, element), inverse = hn::Set(d, 1.0f / element);
-          PYPTO_EACH(a = quotient(d, a, x, inverse));
+        if (step.quotients) {
+          const V x = hn::Set(d, step.element), inverse = hn::Set(d, step.inverse);
+          auto range = quotient_range(d, a0);
+          PYPTO_EACH(range = hn::And(range, quotient_range(d, a)));
+          if (HWY_LIKELY(has_quotients(d, range))) {
+            PYPTO_EACH(a = quotient(d, a, x, inverse));
+          } else {
+            PYPTO_EACH(a = any_quotient(d, a, x, inverse));
+          }
           break;
         }
 #endif
@@ -275,7 +246,7 @@ HWY_INLINE void block(D d, const FuseArray& first, const FuseStep* steps, size_t
         PYPTO_EACH(a = hn::Sqrt(a));
         break;
       case FuseOp::kRsqrt:
-        PYPTO_EACH(a = hn::Div(hn::Set(d, 1.0f), hn::Sqrt(a)));
+        PYPTO_EACH(a = reciprocal_lanes(d, hn::Sqrt(a)));
         break;
       case FuseOp::kRecip:
         PYPTO_EACH(a = hn::Div(hn::Set(d, 1.0f), a));
@@ -286,16 +257,23 @@ HWY_INLINE void block(D d, const FuseArray& first, const FuseStep* steps, size_t
       case FuseOp::kPass:
         break;
       case FuseOp::kStore:
-        PYPTO_TYPED(steps[s].type, steps[s].data, PYPTO_EACH(put(d, a, p, at, rest)));
+        PYPTO_TYPED(step.type, step.data, base, PYPTO_EACH(put(d, a, p + at, rest)));
         break;
     }
 #undef PYPTO_WITH
-    if (steps[s].result == FuseType::kFp16) PYPTO_EACH(a = Lanes<Fp16>::round(d, a));
-    if (steps[s].result == FuseType::kBf16) PYPTO_EACH(a = Lanes<Bf16>::round(d, a));
+    if (HWY_LIKELY(step.result == FuseType::kFp32)) continue;
+    if (step.result == FuseType::kFp16) {
+      PYPTO_EACH(a = Lanes<Fp16>::round(d, a));
+    } else {
+      PYPTO_EACH(a = Lanes<Bf16>::round(d, a));
+    }
   }
   if constexpr (kReduce) {
-    if (kPartial) a0 = hn::IfThenElse(hn::FirstN(d, rest), a0, hn::Set(d, neutral(partials.op)));
-#define PYPTO_TAKE(operation) PYPTO_EACH(V& p = partials.p[at / lanes % kGroup]; p = operation(p, a))
+    const size_t group = (base - partials.shift) / lanes % kGroup;
+    const auto taken = hn::FirstN(d, kPartial ? rest : lanes);
+#define PYPTO_TAKE(operation)                                  \
+  PYPTO_EACH(V& p = partials.p[(group + at / lanes) % kGroup]; \
+             p = kPartial ? hn::IfThenElse(taken, operation(p, a), p) : operation(p, a))
     switch (partials.op) {
       case ReduceOp::kSum:
         PYPTO_TAKE(hn::Add);
@@ -312,52 +290,78 @@ HWY_INLINE void block(D d, const FuseArray& first, const FuseStep* steps, size_t
     }
 #undef PYPTO_TAKE
   } else {
-    PYPTO_TYPED(out.type, out.data, PYPTO_EACH(put(d, a, p, at, rest)));
+    PYPTO_TYPED(out.type, out.data, base, PYPTO_EACH(put(d, a, p + at, rest)));
   }
 }
 #undef PYPTO_EACH
+#undef PYPTO_ONE
 #undef PYPTO_TYPED
 
+/// Elements before the first one at `data` that vectors are aligned at, if the run is long enough for that to
+/// matter: stores across cache lines take twice as long, and NumPy's large arrays start 16 bytes into one.
+size_t head_of(const uint8_t* data, FuseType type, size_t n) {
+  constexpr size_t kVector = hn::MaxLanes(D()) * sizeof(float);
+  const size_t bytes = -reinterpret_cast<uintptr_t>(data) % kVector;
+  if (type != FuseType::kFp32 || bytes % sizeof(float) != 0 || n < 8 * hn::MaxLanes(D())) return 0;
+  return bytes / sizeof(float);
+}
+
+/// Elements [i, n).
 template <bool kReduce>
-HWY_INLINE void blocks(const FuseArray& first, const FuseStep* steps, size_t count, const FuseArray& out,
-                       Partials& partials, size_t n) {
+HWY_INLINE void blocks(const FuseArray& first, const Program& program, const FuseArray& out,
+                       Partials& partials, size_t i, size_t n) {
   const D d;
   const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  for (; i + 8 * lanes <= n; i += 8 * lanes)
-    block<8, false, kReduce>(d, first, steps, count, out, partials, i, 0);
-  for (; i + 4 * lanes <= n; i += 4 * lanes)
-    block<4, false, kReduce>(d, first, steps, count, out, partials, i, 0);
-  for (; i + lanes <= n; i += lanes) block<1, false, kReduce>(d, first, steps, count, out, partials, i, 0);
-  if (i < n) block<1, true, kReduce>(d, first, steps, count, out, partials, i, n - i);
+  for (; i + 8 * lanes <= n; i += 8 * lanes) block<8, false, kReduce>(d, first, program, out, partials, i, 0);
+  for (; i + 4 * lanes <= n; i += 4 * lanes) block<4, false, kReduce>(d, first, program, out, partials, i, 0);
+  for (; i + lanes <= n; i += lanes) block<1, false, kReduce>(d, first, program, out, partials, i, 0);
+  if (i < n) block<1, true, kReduce>(d, first, program, out, partials, i, n - i);
 }
 
-void fused(const FuseArray& first, const FuseStep* steps, size_t count, const FuseArray& out, size_t n) {
+void fused(const FuseArray& first, std::span<const FuseStep> steps, const FuseArray& out, size_t n) {
   Partials none;
-  blocks<false>(first, steps, count, out, none, n);
+  const Program program(steps);
+  const size_t head = head_of(out.data, out.type, n);
+  if (head != 0) block<1, true, false>(D(), first, program, out, none, 0, head);
+  blocks<false>(first, program, out, none, head, n);
 }
 
-void fused_reduce(const FuseArray& first, const FuseStep* steps, size_t count, ReduceOp op, float* out,
+void fused_reduce(const FuseArray& first, std::span<const FuseStep> steps, ReduceOp op, float* out,
                   size_t n) {
   const D d;
   const size_t lanes = hn::Lanes(d);
+  const float start = neutral(op);
   Partials partials;
   partials.op = op;
-  const V start = hn::Set(d, neutral(op));
-  for (V& p : partials.p) p = start;
-  blocks<true>(first, steps, count, FuseArray(), partials, n);
+  for (V& p : partials.p) p = hn::Set(d, start);
+  const Program program(steps);
+  const auto store =
+      std::find_if(steps.begin(), steps.end(), [](const FuseStep& s) { return s.op == FuseOp::kStore; });
+  const size_t head = store == steps.end() ? 0 : head_of(store->data, store->type, n);
+  alignas(64) float partial[kPartials], lane[kPartials];
+  if (head != 0) {
+    // The head holds elements of the first partials; from its end on, lanes hold partials `head` further.
+    block<1, true, true>(d, first, program, FuseArray(), partials, 0, head);
+    hn::Store(partials.p[0], d, partial);
+    for (size_t c = 0; c < kPartials; ++c) {
+      const size_t j = (c + head) % kPartials;
+      lane[c] = j < head ? partial[j] : start;
+    }
+    for (size_t g = 0; g < kGroup; ++g) partials.p[g] = hn::Load(d, lane + g * lanes);
+    partials.shift = head;
+  }
+  blocks<true>(first, program, FuseArray(), partials, head, n);
   const auto combine = [op](float a, float b) {
     return op == ReduceOp::kSum    ? a + b
            : op == ReduceOp::kProd ? a * b
            : op == ReduceOp::kMax  ? (a > b ? a : b)
                                    : (a < b ? a : b);
   };
-  alignas(64) float partial[kPartials];
-  for (size_t g = 0; g < kGroup; ++g) hn::Store(partials.p[g], d, partial + g * lanes);
+  for (size_t g = 0; g < kGroup; ++g) hn::Store(partials.p[g], d, lane + g * lanes);
+  for (size_t c = 0; c < kPartials; ++c) partial[(c + head) % kPartials] = lane[c];
   // The last row of partials is complete: what is missing counts as neutral.
   if (n % kPartials != 0) {
-    for (size_t j = (n % kPartials + lanes - 1) / lanes * lanes; j < kPartials; ++j)
-      partial[j] = combine(partial[j], neutral(op));
+    for (size_t j = n % kPartials; j < kPartials; ++j) partial[j] = combine(partial[j], start);
   }
   for (size_t half = kPartials / 2; half != 0; half /= 2) {
     for (size_t j = 0; j < half; ++j) partial[j] = combine(partial[j], partial[j + half]);
@@ -376,12 +380,12 @@ HWY_EXPORT(fused);
 HWY_EXPORT(fused_reduce);
 
 void run_fused(const FuseArray& first, std::span<const FuseStep> steps, const FuseArray& out, size_t n) {
-  HWY_DYNAMIC_DISPATCH(fused)(first, steps.data(), steps.size(), out, n);
+  HWY_DYNAMIC_DISPATCH(fused)(first, steps, out, n);
 }
 
 void run_fused_reduce(const FuseArray& first, std::span<const FuseStep> steps, ReduceOp op, float* out,
                       size_t n) {
-  HWY_DYNAMIC_DISPATCH(fused_reduce)(first, steps.data(), steps.size(), op, out, n);
+  HWY_DYNAMIC_DISPATCH(fused_reduce)(first, steps, op, out, n);
 }
 
 }  // namespace pypto::vm

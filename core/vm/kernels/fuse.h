@@ -51,14 +51,18 @@ struct FuseStep {
   uint8_t* data = nullptr;            ///< operand, or where kStore writes
 };
 
+/// An array of the size of a run that is read soon after it: fetched meanwhile.
+struct FuseAhead {
+  const uint8_t* data = nullptr;
+  size_t width = 4;  ///< bytes of an element
+};
+
 /// An array that a run of steps starts from or ends in.
 struct FuseArray {
   uint8_t* data = nullptr;
   FuseType type = FuseType::kFp32;
-  bool one = false;  ///< a single element
-  // Arrays of the same size that are fetched meanwhile, as they are read or written soon; or null.
-  const uint8_t* read_soon = nullptr;
-  const uint8_t* written_soon = nullptr;
+  bool one = false;    ///< a single element
+  FuseAhead ahead[2];  ///< the first without data ends the list
 };
 
 /// out[i] = steps applied to first[i] (or to *first), for i < n. A value that a step stores may be an operand

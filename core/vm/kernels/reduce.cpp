@@ -58,6 +58,45 @@ struct MinStep {
   static float scalar(float a, float b) { return a < b ? a : b; }
 };
 
+/// Lanes where one of two is NaN.
+template <class D, class V>
+HWY_INLINE auto unordered(D d, V a, V b) {
+#if HWY_TARGET == HWY_AVX3
+  return hn::MFromD<D>{_mm512_cmp_ps_mask(a.raw, b.raw, _CMP_UNORD_Q)};
+#else
+  (void)d;
+  return hn::Or(hn::IsNaN(a), hn::IsNaN(b));
+#endif
+}
+
+/// Takes whole groups of 16 elements into the partial results, eight groups at a time, as far as no element
+/// is NaN: greatest and least values of neighbours have the same bits in whatever way they are paired.
+/// Returns the number of elements taken.
+template <class L, class E, class Step, class D, class V>
+HWY_INLINE size_t take_groups(D d, const E* x, size_t n, Step step, V* partials) {
+  constexpr size_t kGroups = 8, kVectors = kPartials / hn::MaxLanes(D());
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + kGroups * kPartials <= n; i += kGroups * kPartials) {
+    V taken[kVectors];
+    bool nan = false;
+    for (size_t p = 0; p < kVectors; ++p) {
+      const E* at = x + i + p * lanes;
+      const V a0 = L::load(d, at), a1 = L::load(d, at + kPartials);
+      const V a2 = L::load(d, at + 2 * kPartials), a3 = L::load(d, at + 3 * kPartials);
+      const V a4 = L::load(d, at + 4 * kPartials), a5 = L::load(d, at + 5 * kPartials);
+      const V a6 = L::load(d, at + 6 * kPartials), a7 = L::load(d, at + 7 * kPartials);
+      const auto nans = hn::Or(hn::Or(unordered(d, a0, a1), unordered(d, a2, a3)),
+                               hn::Or(unordered(d, a4, a5), unordered(d, a6, a7)));
+      nan = nan || !hn::AllFalse(d, nans);
+      taken[p] = step(step(step(a0, a1), step(a2, a3)), step(step(a4, a5), step(a6, a7)));
+    }
+    if (HWY_UNLIKELY(nan)) break;
+    for (size_t p = 0; p < kVectors; ++p) partials[p] = step(partials[p], taken[p]);
+  }
+  return i;
+}
+
 template <class E, class Step>
 void float_row(const void* row, size_t n, void* out) {
   using L = Lanes<E>;
@@ -76,12 +115,18 @@ void float_row(const void* row, size_t n, void* out) {
   }
   decltype(hn::Zero(d)) p0 = hn::Set(d, Step::kNeutral), p1 = p0, p2 = p0, p3 = p0;
   static_assert(kMost == 4);
+  size_t done = 0;
+  if constexpr (std::is_same_v<Step, MaxStep> || std::is_same_v<Step, MinStep>) {
+    decltype(p0) partials[kMost] = {p0, p0, p0, p0};
+    done = take_groups<L>(d, x, whole, step, partials);
+    p0 = partials[0], p1 = partials[1], p2 = partials[2], p3 = partials[3];
+  }
   if (vectors == 1) {
-    for (size_t i = 0; i < whole; i += kPartials) p0 = step(p0, L::load(d, x + i));
+    for (size_t i = done; i < whole; i += kPartials) p0 = step(p0, L::load(d, x + i));
     if (rest != 0) p0 = step(p0, L::load(d, last));
     hn::Store(p0, d, partial);
   } else if (vectors == 2) {
-    for (size_t i = 0; i < whole; i += kPartials) {
+    for (size_t i = done; i < whole; i += kPartials) {
       p0 = step(p0, L::load(d, x + i));
       p1 = step(p1, L::load(d, x + i + lanes));
     }
@@ -92,7 +137,7 @@ void float_row(const void* row, size_t n, void* out) {
     hn::Store(p0, d, partial);
     hn::Store(p1, d, partial + lanes);
   } else {
-    for (size_t i = 0; i < whole; i += kPartials) {
+    for (size_t i = done; i < whole; i += kPartials) {
       p0 = step(p0, L::load(d, x + i));
       p1 = step(p1, L::load(d, x + i + lanes));
       p2 = step(p2, L::load(d, x + i + 2 * lanes));

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "core/vm/kernels/divide-inl.h"
 #include "core/vm/kernels/kernels.h"
 #include "core/vm/kernels/lanes-inl.h"
 #include "core/vm/kernels/math-inl.h"
@@ -33,8 +34,8 @@ PYPTO_VECTOR_BODY(LogBody, log_lanes(d, x));
 #define PYPTO_FLOAT_UNARY(id, Name, body, definition) PYPTO_VECTOR_BODY(Name##Body, body);
 #include "core/ir/float_unary.def"
 #undef PYPTO_FLOAT_UNARY
-PYPTO_VECTOR_BODY(RsqrtBody, hn::Div(hn::Set(d, 1.0f), hn::Sqrt(x)));
-PYPTO_VECTOR_BODY(RecipBody, hn::Div(hn::Set(d, 1.0f), x));
+PYPTO_VECTOR_BODY(RsqrtBody, reciprocal_lanes(d, hn::Sqrt(x)));
+PYPTO_VECTOR_BODY(RecipBody, reciprocal_lanes(d, x));
 PYPTO_VECTOR_BODY(ReluFloat, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x));
 PYPTO_VECTOR_BODY(ReluInteger, hn::Max(x, hn::Zero(d)));
 PYPTO_VECTOR_BODY(NotBody, hn::Not(x));
