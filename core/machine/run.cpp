@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/machine/host.h"
+#include "core/machine/layouts.h"
 #include "core/machine/simulation.h"
 #include "core/machine/slice.h"
 #include "core/vm/kernels/parallel.h"
@@ -337,8 +338,9 @@ void run(const vm::Program& program, int entry, std::vector<HostArg>& args, cons
   PYPTO_CHECK(entry >= 0 && entry < static_cast<int>(program.functions.size()), "no entry to run");
   try {
     vm::set_operation_threads(options.threads);
+    LogicalArrays logical(program.functions[static_cast<size_t>(entry)], args);
     Simulation simulation(program, options, callback, retained, out);
-    simulation.run(entry, args);
+    simulation.run(entry, logical.args());
     stop();
   } catch (Failure& failure) {
     stop();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/ir/print.h"
+#include "core/passes/dual_lanes.h"
 #include "core/passes/launch_rules.h"
 #include "core/passes/passes.h"
 #include "core/passes/split_cores.h"
@@ -87,6 +88,7 @@ LowerResult lower(const ir::Module& module, const PassOptions& options) {
   lower_collectives(m, options);  // before placement: their tiles count like any others
   done(kCollectives);
   place(m);
+  dual_lanes(m);
   check_launch_rules(m);
   done(kPlace);
   m.lowered = true;
