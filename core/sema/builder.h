@@ -346,6 +346,7 @@ class FunctionBuilder {
   int64_t constant_int(const syn::Expr& e, const std::string& what,
                        ErrorClass cls = ErrorClass::kParserSyntaxError);
   std::optional<int64_t> try_constant_int(const Value& v);
+  std::optional<Value> fold_builtin(const syn::Expr& e);
   Value compile_time(const syn::Expr& e);
 
   // ---- calls.cpp

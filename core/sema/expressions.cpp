@@ -123,7 +123,12 @@ Value FunctionBuilder::eval(const syn::Expr& e) {
       if (is_static(e)) return fold(e);
       if (e.kind == ExprKind::kIfExp) {
         // A compile-time condition selects; the other side may be anything.
-        if (const auto c = constant_condition(*e.items[0])) return eval(*e.items[*c ? 1 : 2]);
+        std::optional<bool> known = constant_condition(*e.items[0]);
+        if (!known) {
+          const Value test = eval(*e.items[0]);
+          if (test.is_expr() && test.expr->kind == ir::ExprKind::kInt) known = test.expr->int_value != 0;
+        }
+        if (known) return eval(*e.items[*known ? 1 : 2]);
       }
       break;
     default:

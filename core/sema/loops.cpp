@@ -67,6 +67,8 @@ IteratorArgs iterator_args(const std::string& name, const syn::Expr& call) {
   for (size_t i = 1; i < call.items.size(); ++i) out.bounds.push_back(call.items[i].get());
   for (const auto& k : call.keywords) {
     const Span& span = k.value->span;
+    // The defaults of the signature (01 L-93).
+    if ((k.name == "init_values" || k.name == "attrs") && k.value->kind == ExprKind::kNone) continue;
     if (k.name == "init_values") {
       if (name == "pl.unroll") {
         reject(ErrorClass::kParserSyntaxError, span, "pl.unroll() cannot be combined with init_values",

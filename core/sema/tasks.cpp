@@ -208,6 +208,7 @@ Value FunctionBuilder::eval_submit(const std::string& construct, const syn::Expr
       info.has_deps = true;
       if (k.value->kind != ExprKind::kNone) read_deps(*k.value, info.deps);
     } else if (k.name == "dumps") {
+      if (k.value->kind == ExprKind::kNone) continue;
       if (k.value->kind != ExprKind::kList && k.value->kind != ExprKind::kTuple) {
         reject(ErrorClass::kParserSyntaxError, k.value->span, "dumps= must be a list literal");
       }
