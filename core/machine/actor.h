@@ -43,7 +43,8 @@ class Actor final : public vm::Env {
   const vm::Site* site() const { return fiber ? fiber->site() : nullptr; }
   Span span() const {
     const vm::Site* s = site();
-    return s ? s->span : Span();
+    if (s) return s->span;
+    return fiber && !fiber->frames.empty() ? fiber->frames.back().fn->span : Span();
   }
   bool is_lane() const { return kind == Kind::kLane; }
   /// The part of a mixed kernel it runs: everything, the cube part, or vector lane 0 / 1.

@@ -349,7 +349,7 @@ Diagnostic Explanation::make() {
 
 }  // namespace
 
-std::vector<Actor*> Simulation::blocked_actors() const {
+std::vector<Actor*> Simulation::open_actors() const {
   std::vector<Actor*> out;
   for (const auto& step : steps) {
     if (!step->dispatch) continue;
@@ -362,10 +362,18 @@ std::vector<Actor*> Simulation::blocked_actors() const {
       for (const auto& kid : all[i]->kids) all.push_back(kid.get());
     }
     for (Actor* a : all) {
-      if (a->state == Actor::State::kBlocked && a->wait.kind != WaitState::Kind::kChildren) out.push_back(a);
+      if (a->state != Actor::State::kDone) out.push_back(a);
     }
   }
   std::sort(out.begin(), out.end(), [](const Actor* a, const Actor* b) { return a->key < b->key; });
+  return out;
+}
+
+std::vector<Actor*> Simulation::blocked_actors() const {
+  std::vector<Actor*> out;
+  for (Actor* a : open_actors()) {
+    if (a->state == Actor::State::kBlocked && a->wait.kind != WaitState::Kind::kChildren) out.push_back(a);
+  }
   return out;
 }
 

@@ -430,6 +430,7 @@ void Simulation::poll_interrupt() {
   d.cls = ErrorClass::kRuntimeError;
   d.id = "interrupted";
   d.message = "interrupted in round " + std::to_string(round_);
+  note_places(d);
   add_waits(d);
   throw Failure(std::move(d));
 }

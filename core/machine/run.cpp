@@ -290,6 +290,35 @@ void Simulation::note_others(Diagnostic& d) const {
   }
 }
 
+void Simulation::note_places(Diagnostic& d) const {
+  constexpr int kShown = 16;
+  std::map<int, std::vector<const Actor*>> open;  // by rank
+  for (const Actor* a : open_actors()) {
+    if (a->state == Actor::State::kRunnable || a->wait.kind != WaitState::Kind::kChildren) {
+      open[a->dispatch.rank].push_back(a);
+    }
+  }
+  for (int r = 0; r < std::min(ranks, kShown); ++r) {
+    bool left = false;
+    for (const auto& step : steps) left = left || (step->rank == r && step->state != HostStep::State::kDone);
+    const auto& actors = open[r];
+    if (actors.empty()) d.notes.push_back({rank_text(r) + (left ? " waits for its turn" : " has finished"), {}});
+    for (size_t i = 0; i < actors.size() && i < static_cast<size_t>(kShown); ++i) {
+      const Actor& a = *actors[i];
+      const check::ActorInfo info = a.info();
+      const std::string what = a.task ? "kernel '" + info.kernel->name + "' on " + info.core
+                                      : "orchestration '" + a.dispatch.fn->name + "'";
+      const bool blocked = a.state == Actor::State::kBlocked;
+      d.notes.push_back({rank_text(r) + ", " + what + (blocked ? ", is blocked" : ", is running"), a.span()});
+    }
+    if (actors.size() > static_cast<size_t>(kShown)) {
+      const size_t rest = actors.size() - static_cast<size_t>(kShown);
+      d.notes.push_back({rank_text(r) + ": and " + std::to_string(rest) + " more", {}});
+    }
+  }
+  if (ranks > kShown) d.notes.push_back({"and " + std::to_string(ranks - kShown) + " more ranks", {}});
+}
+
 void Simulation::fail_run(ErrorClass cls, std::string id, std::string message, Span span, std::string hint) {
   Diagnostic d;
   d.cls = cls;
@@ -346,8 +375,12 @@ void run(const vm::Program& program, int entry, std::vector<HostArg>& args, cons
     stop();
     out.ok = false;
     if (retained) retained->programs.erase(&program);
+    if (failure.diagnostic().id == "interrupted") {
+      out.diagnostics.push_back(failure.diagnostic());  // where each rank was (04 DST-34)
+      throw;
+    }
     if (options.collect && failure.diagnostic().cls != ErrorClass::kInternalError &&
-        failure.diagnostic().cls != ErrorClass::kCallbackError && failure.diagnostic().id != "interrupted") {
+        failure.diagnostic().cls != ErrorClass::kCallbackError) {
       out.diagnostics.push_back(failure.diagnostic());
       return;
     }

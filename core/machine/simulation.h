@@ -126,6 +126,8 @@ class Simulation final : public check::Sink {
   [[noreturn]] void deadlock();
   void add_waits(Diagnostic& d);
   /// Every blocked actor but those that wait for their own lanes, in commit order.
+  /// Actors of the open dispatches that have not ended, in the order of their keys.
+  std::vector<Actor*> open_actors() const;
   std::vector<Actor*> blocked_actors() const;
 
   // ---- messages
@@ -182,6 +184,8 @@ class Simulation final : public check::Sink {
   void recheck_cells();
   void look_at_cell(const vm::Buffer* buffer, int64_t offset);
   void poll_interrupt();
+  /// Where each rank is, as notes (04 DST-34).
+  void note_places(Diagnostic& d) const;
   bool release_soft_waits();
 
   // tasks.cpp

@@ -121,6 +121,38 @@ def test_ctrl_c_while_all_ranks_spin():  # 04 DST-34: within a round too, which 
     works(compiled, MANY)
 
 
+@pytest.mark.parametrize("way", ["one-shot", "worker", "handle"])
+def test_ctrl_c_says_where_each_rank_was(way, capfd):  # 04 DST-34
+    lines = Path(__file__).read_text().splitlines()
+    wait = 1 + next(i for i, line in enumerate(lines) if "system.wait(signal, [0, 0], 1" in line)
+    spins = 1 + next(i for i, line in enumerate(lines) if "# never ends" in line)
+    compiled = compiled_for(3)
+    works(compiled, 3)
+    x, y = given(3, 1)
+    capfd.readouterr()
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        if way == "one-shot":
+            compiled(x, y)
+        else:
+            with compiled.prepare() as worker:
+                if way == "worker":
+                    worker(x, y)
+                else:
+                    worker.submit(compiled, x, y).result()
+    timer.join()
+    out, said = capfd.readouterr()
+    assert not out
+    for rank in (1, 2):
+        assert f"rank {rank} (device {rank}), kernel 'meet' on AIV 0, is blocked at {__file__}:{wait}:" in said, said
+    assert any(
+        f"rank 0 (device 0), kernel 'meet' on AIV 0, is running at {__file__}:{line}:" in said
+        for line in (spins, spins + 1)
+    ), said
+    works(compiled, 3)
+
+
 def test_an_error_of_one_rank():  # 03 X-70
     compiled = compiled_for(MANY)
     works(compiled, MANY)

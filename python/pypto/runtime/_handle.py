@@ -21,6 +21,7 @@ else:
     threading = LazyModule("threading")
 
 IN_FLIGHT = 2
+SOON = 0.2  # seconds after which an interrupted dispatch is taken to be in a callback
 GRACE = 0.5  # seconds that an interrupted dispatch gets to end before the caller goes on without it
 
 
@@ -94,12 +95,13 @@ class DistributedRunHandle:
         try:
             self._event.wait()
         except KeyboardInterrupt:
-            with self._lock:
-                if self._running_on is not None:  # perhaps in a callback, which only an exception ends
-                    _raise_in(self._running_on, KeyboardInterrupt)
             if self._stop is not None:
                 self._stop()
                 self._asked = True
+                if not self._event.wait(SOON):
+                    with self._lock:
+                        if self._running_on is not None:  # perhaps in a callback, which only an exception ends
+                            _raise_in(self._running_on, KeyboardInterrupt)
                 # A callback in a call that Python cannot interrupt (time.sleep) goes on alone.
                 self._left = True
                 self._left = not self._event.wait(GRACE)
