@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every name that existing programs import can be imported (04 section 2, PKG-1, PKG-2, 26 step 1)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hold every ``#include "core/..."`` against the dependency table in core/CMakeLists.txt.
 
 All folders share one include root, so the compiler would accept an include that goes up the layers; this does not.

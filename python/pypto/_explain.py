@@ -8,38 +8,19 @@ import textwrap
 from functools import lru_cache
 from pathlib import Path
 
-# id -> (wrong, right)
-EXAMPLES: dict[str, tuple[str, str]] = {
-    "X-7": (
-        "for r in pl.range(pld.world_size()):\n    per_rank(x[r], y[r], box)",
-        "for r in pl.range(pld.world_size()):\n    per_rank(x[r], y[r], box, device=r)",
-    ),
-    "X-9": (
-        "@pl.jit.host\ndef host(x, y):\n    kernel(x, y)            # a @pl.jit.incore function",
-        "@pl.jit\ndef per_rank(x, y):\n    return kernel(x, y)\n\n"
-        "@pl.jit.host\ndef host(x, y):\n    per_rank(x, y, device=0)",
-    ),
-    "X-20": (
-        "peer = pld.rank(ctx) + 1",
-        "peer = (pld.rank(ctx) + 1) % pld.nranks(ctx)",
-    ),
-    "X-40": (
-        "box = pl.store(own, [0, 0], box)\n"
-        "theirs = pld.tile.remote_load(box, peer=left, offsets=[0, 0], shape=[1, 64])",
-        "box = pl.store(own, [0, 0], box)\nsig = pld.tensor.barrier(sig)\n"
-        "theirs = pld.tile.remote_load(box, peer=left, offsets=[0, 0], shape=[1, 64])",
-    ),
-    "X-46": (
-        "pld.system.notify(sig, peer=right, offsets=[me, 0], value=1, op=pld.NotifyOp.AtomicAdd)\n"
-        "pld.system.wait(sig, offsets=[right, 0], expected=1, cmp=pld.WaitCmp.Ge)   # nobody raises this row here",
-        "pld.system.notify(sig, peer=right, offsets=[me, 0], value=1, op=pld.NotifyOp.AtomicAdd)\n"
-        "pld.system.wait(sig, offsets=[left, 0], expected=1, cmp=pld.WaitCmp.Ge)",
-    ),
-    "X-54": (
-        "t = pld.tile.remote_load(box, peer=p, offsets=[0, 32], shape=[1, 64])   # box has 64 columns",
-        "t = pld.tile.remote_load(box, peer=p, offsets=[0, 0], shape=[1, 64])",
-    ),
-}
+@lru_cache(maxsize=1)
+def examples() -> dict[str, tuple[str, str]]:
+    """Return id -> (wrong program, right program)."""
+    found: dict[str, tuple[list[str], list[str]]] = {}
+    key = ""
+    text = Path(__file__).with_name("_explain_examples.txt").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if line[:2] not in ("- ", "+ "):
+            key = line
+            found[key] = ([], [])
+        else:
+            found[key][line[0] == "+"].append(line[2:])
+    return {key: ("\n".join(wrong), "\n".join(right)) for key, (wrong, right) in found.items()}
 
 
 @lru_cache(maxsize=1)
@@ -54,11 +35,15 @@ def pages() -> dict[str, list[tuple[str, str, str, str]]]:
 
 
 def _canonical(identifier: str) -> str:
-    return identifier.strip().upper()
+    """As the tables spell it; a rule may be named with its chapter, `03:X-40`."""
+    return identifier.strip().upper().rpartition(":")[2]
 
 
 def page(identifier: str) -> str | None:
     """Return the page of a diagnostic, or `None` if there is no such id."""
+    if "/" in identifier:  # a classified race: X-40/X-42
+        both = [page(part) for part in identifier.split("/")]
+        return None if None in both else "\n\n".join(str(p) for p in both)
     key = _canonical(identifier)
     if key not in pages():
         return None
@@ -68,9 +53,8 @@ def page(identifier: str) -> str | None:
         if names:
             lines += textwrap.wrap(f"The report names: {names}", 100, subsequent_indent="  ")
         lines += textwrap.wrap(f"How to fix it: {fix}", 100, subsequent_indent="  ")
-    if key in EXAMPLES:
-        wrong, right = EXAMPLES[key]
-        lines += ["", "Wrong:", textwrap.indent(wrong, "    "), "", "Right:", textwrap.indent(right, "    ")]
+    wrong, right = examples()[key]
+    lines += ["", "Wrong:", textwrap.indent(wrong, "    "), "", "Right:", textwrap.indent(right, "    ")]
     return "\n".join(lines)
 
 

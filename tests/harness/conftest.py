@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs of the runtime tests serve the harness tests too."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What end-to-end harnesses use: one generic case inline, in 36 threads, in a forked child (04 section 18)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Directories and platforms for the tests of the runtime."""
 
 from __future__ import annotations

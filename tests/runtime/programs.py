@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small programs that the tests of the runtime run."""
 
 import pypto.language as pl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """benchmark and its statistics (04 section 17)."""
 
 from __future__ import annotations

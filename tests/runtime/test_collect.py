@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Collected files, timelines, task graphs, reports (04 section 21)."""
 
 from __future__ import annotations

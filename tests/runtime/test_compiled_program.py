@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compiling and calling single-device programs (04 sections 5 to 8, 10)."""
 
 from __future__ import annotations

@@ -1,15 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
 """torch code, pass manager, printing, comparing, saving, tools, arith (04 sections 5.2, 16, 21.5, 21.6)."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import programs
 import pypto.language as pl
 import pytest
-from pypto import arith, compile_profiling, ir, passes
+from pypto import _explain, arith, compile_profiling, ir, passes
 from pypto.debug import torch_codegen, validate_pass_ir_codegen_results
 
 torch = pytest.importorskip("torch")
@@ -225,6 +228,22 @@ def test_explain():
     assert done.returncode == 0 and "Wrong:" in done.stdout and "Right:" in done.stdout
     done = subprocess.run([sys.executable, "-m", "pypto", "explain", "X-4000"], capture_output=True, text=True)
     assert done.returncode == 1 and "Did you mean" in done.stderr
+    for spelling in ("03:X-40", "X-40/X-42"):  # as reports and rules name it
+        assert "Right:" in _explain.page(spelling)
+
+
+def test_every_id_has_a_page():
+    # ERR-5
+    root = Path(__file__).parents[2]
+    sources = [p for top in ("core", "python/pypto", "python/bind") for p in (root / top).rglob("*")]
+    text = "".join(p.read_text() for p in sources if p.suffix in (".cpp", ".h", ".py", ".def"))
+    ids = set(re.findall(r'"((?:[HLOX]-\d+|W-[A-Z0-9][A-Z0-9-]*))(?:: [^"]*)?"', text))
+    assert {"X-1", "X-40", "X-57", "H-56", "W-DYN-EXTENT"} <= ids and len(ids) > 70
+    assert sorted(ids - set(_explain.pages())) == []
+    for key in _explain.pages():
+        wrong, right = _explain.examples()[key]
+        assert wrong and right and wrong != right, key
+    assert set(_explain.examples()) == set(_explain.pages())
 
 
 def test_arith():

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DeviceTensor and StackedDeviceTensor (04 DEV-1, DEV-6)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DistributedConfig (04 DST-1, 03 D-11)."""
 
 from __future__ import annotations

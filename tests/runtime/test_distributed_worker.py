@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Distributed programs: one-shot, prepared, resident, persistent, callbacks (04 sections 13 to 15)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The matrix tile choice (04 section 23)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The two logs and the environment table (04 section 19)."""
 
 from __future__ import annotations

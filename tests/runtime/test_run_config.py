@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RunConfig, RunResult, _DfxOpts, SimOptions (04 sections 9 and 22)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ChipWorker and resident tensors (04 sections 11 and 12)."""
 
 from __future__ import annotations
