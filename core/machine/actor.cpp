@@ -313,9 +313,9 @@ void Actor::look_at_unspecified(ObjectRecord& object, const vm::View& v, vm::Acc
 
 void Actor::warn(const char* warning_id, std::string text) {
   Diagnostic d;
-  d.cls = ErrorClass::kProgramFault;
   d.severity = Severity::kWarning;
   d.id = warning_id;
+  d.cls = d.id == "W-UNSPECIFIED" ? ErrorClass::kUninitializedReadError : ErrorClass::kProgramFault;
   d.message = std::move(text);
   d.span = span();
   if (sim_.options.checks == Checks::kOff) return;

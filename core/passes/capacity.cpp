@@ -127,7 +127,7 @@ void warn_staging(ir::Module& module, const Function& f) {
                 std::to_string(rows * row_bytes) + " bytes, more than the staging capacity of " +
                 std::to_string(limit) + " bytes; it moves in pieces of [" + std::to_string(chosen_rows) +
                 ", " + std::to_string(chosen_cols) + "]";
-    d.hint = "give chunk_rows= and chunk_cols=";
+    d.hint = "give chunk_rows / chunk_cols";
     module.warnings.push_back(std::move(d));
   });
 }

@@ -185,7 +185,7 @@ void FunctionBuilder::bind_inline_param(Frame& frame, const syn::Param& param, c
     if (a.has_direction) {
       Diagnostic d;
       d.cls = ErrorClass::kTypeError;
-      d.id = "DeprecationWarning";
+      d.id = "W-DEPRECATED";
       d.severity = Severity::kWarning;
       d.message = "Direction annotations are deprecated in inline functions: parameter '" + param.name +
                   "' of '" + frame.source->name + "' is passed by reference";

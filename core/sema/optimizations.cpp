@@ -69,7 +69,7 @@ void FunctionBuilder::read_optimizations(const syn::Expr& e, ir::ScopeInfo& info
         info.slot_num = count(*slots);
         Diagnostic d;
         d.severity = Severity::kWarning;
-        d.id = "DeprecationWarning";
+        d.id = "W-DEPRECATED";
         d.message = "pl.split(slot_num=...) is deprecated";
         d.hint = "use pl.cross_core_slot(slot_num=N)";
         d.span = slots->span;

@@ -135,7 +135,7 @@ void FunctionBuilder::report_dropped_outputs() {
                                std::to_string(param_rebound_[i].line) +
                                "; the caller's buffer is not written";
       if (facts.written[i]) {
-        program_.warn(param_rebound_[i], "", text + "; fix: " + fixes, fixes);
+        program_.warn(param_rebound_[i], "W-OUT-PARAM-REBOUND", text + "; fix: " + fixes, fixes);
       } else {
         Diagnostic d;
         d.cls = ErrorClass::kPartialCodegenError;

@@ -605,11 +605,13 @@ RunStatus run(Fiber& fiber, const Program& program, Env& env, uint64_t quantum) 
     if (!d.span.known()) {
       if (const Site* site = fiber.site()) d.span = site->span;
     }
+    if (d.id.empty() && d.cls == ErrorClass::kProgramFault) d.id = "O-402";
     const bool host = !fiber.frames.empty() && fiber.frames.back().fn->level >= ir::Level::kHost;
     if (host && d.id.empty() && d.cls == ErrorClass::kOutOfBoundsError) {
       d.id = "X-16";  // a host tensor too small for the world
       d.hint = "use pl.dynamic(\"NR\") and pld.world_size() for rank counts";
     }
+    if (d.id.empty() && d.cls == ErrorClass::kOutOfBoundsError) d.id = "O-404";
     throw;
   }
 }

@@ -191,10 +191,7 @@ void translate(const std::exception_ptr& p, void*) {
   }
 }
 
-bool deprecation(const Diagnostic& d) {
-  return d.id == "DeprecationWarning" || d.title == "DeprecationWarning" ||
-         d.message.find("eprecated") != std::string::npos;
-}
+bool deprecation(const Diagnostic& d) { return d.id == "W-DEPRECATED"; }
 
 }  // namespace
 
@@ -238,9 +235,7 @@ void issue_warnings(const std::vector<Diagnostic>& warnings, size_t first) {
   for (size_t i = first; i < warnings.size(); ++i) {
     const Diagnostic& d = warnings[i];
     if (d.severity != Severity::kWarning) continue;
-    std::string text = d.id.empty() || d.id == "DeprecationWarning" || d.message.rfind(d.id, 0) == 0
-                           ? d.message
-                           : d.id + ": " + d.message;
+    std::string text = d.id.empty() || d.message.rfind(d.id, 0) == 0 ? d.message : d.id + ": " + d.message;
     if (d.span.known()) text += " [" + d.span.file_line() + "]";
     if (!d.hint.empty()) text += "\n  help: " + d.hint;
     issue(text, deprecation(d), d.span.known() ? d.span.file->path : std::string("<unknown>"), d.span.line);

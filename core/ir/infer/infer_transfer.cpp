@@ -99,25 +99,16 @@ int64_t chunk(Typer& t, int i, AttrKey key) {
 /// Vector memory that a staging tile can use (01 L-142).
 int64_t staging_capacity(const Typer& t) { return t.a5() ? 245760 : 188416; }
 
-/// Whether the pieces fit vector memory: explicit ones must, others are chosen and announced (03 O-60, X-29).
+/// Explicit pieces must fit vector memory (03 O-60); others are chosen after the passes.
 void check_staging_size(const Typer& t, int64_t rows, int64_t cols, bool pipeline, bool chosen, DType dtype) {
   const int64_t row_bytes = cols * dtype_bytes(dtype);
   const int64_t needed = rows * row_bytes * (pipeline ? 2 : 1);
   const int64_t available = staging_capacity(t);
-  if (needed <= available) return;
-  if (chosen) {
-    t.value_error("staging of " + std::to_string(rows) + " x " + std::to_string(cols) + " elements" +
-                      (pipeline ? ", twice for pipeline=True," : "") + " needs " + std::to_string(needed) +
-                      " bytes, vector memory has " + std::to_string(available),
-                  "smaller chunk_rows / chunk_cols, or leave them out", "X-25");
-  }
-  const int64_t piece_rows =
-      std::max<int64_t>(1, std::min(rows, available / std::max<int64_t>(1, row_bytes)));
-  const int64_t piece_cols = row_bytes <= available ? cols : available / dtype_bytes(dtype);
-  t.warn("X-29: the region of " + std::to_string(needed) + " bytes does not fit the staging capacity of " +
-             std::to_string(available) + " bytes; it moves in pieces of " + std::to_string(piece_rows) +
-             " x " + std::to_string(piece_cols),
-         "give chunk_rows / chunk_cols");
+  if (!chosen || needed <= available) return;
+  t.value_error("staging of " + std::to_string(rows) + " x " + std::to_string(cols) + " elements" +
+                    (pipeline ? ", twice for pipeline=True," : "") + " needs " + std::to_string(needed) +
+                    " bytes, vector memory has " + std::to_string(available),
+                "smaller chunk_rows / chunk_cols, or leave them out", "X-25");
 }
 
 /// chunk_rows, chunk_cols, pipeline (03 O-58).

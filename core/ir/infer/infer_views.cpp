@@ -76,7 +76,7 @@ ExprPtr type_slice(Typer& t) {
   const PadValue pad = has_pad ? t.pad_attr(5, PadValue::kNull, true) : x.pad;
   if (has_pad && pad != PadValue::kNull && valid.empty()) {
     t.warn("pad_value is given but nothing is narrowed: the window is fully valid",
-           "give valid_shape, or leave pad_value out");
+           "give valid_shape, or leave pad_value out", "W-UNUSED-PAD");
   }
   Shape shape = without(w.extents, axes);
   if (!valid.empty()) valid = without(valid, axes);

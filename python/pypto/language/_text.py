@@ -118,7 +118,7 @@ def _program_only(node):
 def _deprecated(old, new):
     import warnings
 
-    warnings.warn(f"pl.{old} is deprecated; use pl.{new}", DeprecationWarning, stacklevel=3)
+    warnings.warn(f"W-DEPRECATED: pl.{old} is deprecated; use pl.{new}", DeprecationWarning, stacklevel=3)
 
 
 def parse_program(code, filename="<string>", source_map=None):
