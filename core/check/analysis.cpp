@@ -7,7 +7,9 @@
 namespace pypto::check {
 namespace {
 
-constexpr size_t kCopied = 4096;  ///< writes up to this size are compared byte by byte, larger ones by hash
+/// Writes up to this size are compared with a copy, which ends at the first byte that changed; larger ones by
+/// hash.
+constexpr int64_t kCopied = int64_t{32} << 20;
 constexpr size_t kChainCandidates = 64;
 
 template <class Run>
@@ -18,6 +20,16 @@ void for_each_run(const Box& box, int level, int64_t at, Run run) {
   }
   for (int64_t i = 0; i < box.dim[level].count; ++i)
     for_each_run(box, level + 1, at + i * box.dim[level].stride, run);
+}
+
+/// The same until `run` says no.
+template <class Run>
+bool all_runs(const Box& box, int level, int64_t at, Run run) {
+  if (level == box.dims) return run(at, box.run);
+  for (int64_t i = 0; i < box.dim[level].count; ++i) {
+    if (!all_runs<Run&>(box, level + 1, at + i * box.dim[level].stride, run)) return false;
+  }
+  return true;
 }
 
 uint64_t hash_bytes(uint64_t h, const uint8_t* p, int64_t n) {
@@ -54,12 +66,27 @@ uint64_t hash_bytes(uint64_t h, const uint8_t* p, int64_t n) {
 void snapshot(const Box& box, const uint8_t* data, std::vector<uint8_t>* copy, uint64_t* hash) {
   copy->clear();
   *hash = 0;
-  if (box.bytes() <= static_cast<int64_t>(kCopied)) {
+  if (box.bytes() <= kCopied) {
     for_each_run(box, 0, box.base,
                  [&](int64_t at, int64_t n) { copy->insert(copy->end(), data + at, data + at + n); });
     return;
   }
   for_each_run(box, 0, box.base, [&](int64_t at, int64_t n) { *hash = hash_bytes(*hash, data + at, n); });
+}
+
+/// Whether the bytes are those of the snapshot.
+bool unchanged(const Box& box, const uint8_t* data, const std::vector<uint8_t>& copy, uint64_t hash) {
+  if (box.bytes() <= kCopied) {
+    const uint8_t* old = copy.data();
+    return all_runs(box, 0, box.base, [&](int64_t at, int64_t n) {
+      const bool same = std::memcmp(data + at, old, static_cast<size_t>(n)) == 0;
+      old += n;
+      return same;
+    });
+  }
+  uint64_t now = 0;
+  for_each_run(box, 0, box.base, [&](int64_t at, int64_t n) { now = hash_bytes(now, data + at, n); });
+  return now == hash;
 }
 
 }  // namespace
@@ -263,7 +290,7 @@ void Analysis::access(const Access& x) {
   p.rank = shape.rank;
   std::copy(shape.stride, shape.stride + shape.rank, p.stride);
   p.changes = x.changes;
-  if (p.changes < 0 && !(seen_ && seen_->replay))
+  if (p.changes < 0 && x.kind == vm::AccessKind::kWrite && !(seen_ && seen_->replay))
     snapshot(x.box, object(x.object).info.data, &p.old, &p.old_hash);
 }
 
@@ -279,10 +306,7 @@ void Analysis::settle_write() {
     if (p.changes >= 0) {
       p.entry.silent = p.entry.kind == vm::AccessKind::kWrite && p.changes == 0;
     } else if (p.entry.kind == vm::AccessKind::kWrite) {
-      std::vector<uint8_t> now;
-      uint64_t hash = 0;
-      snapshot(p.box, o.info.data, &now, &hash);
-      p.entry.silent = hash == p.old_hash && now == p.old;
+      p.entry.silent = unchanged(p.box, o.info.data, p.old, p.old_hash);
     }
     if (seen_) seen_->silent.push_back(p.entry.silent);
   }

@@ -2,6 +2,7 @@
 #include "core/machine/actor.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/machine/machine_ops.h"
 #include "core/machine/simulation.h"
@@ -244,10 +245,20 @@ bool Actor::join() {
 
 // ------------------------------------------------------------------ memory
 
+/// Whether a copy changes a byte, if that is easy to see, else -1.
+static int copy_changes(const vm::View& to, const vm::View& from) {
+  const int64_t bytes = to.elements() * dtype_bytes(to.dtype);
+  if (to.dtype != from.dtype || dtype_bits(to.dtype) < 8 || !to.fully_valid || !from.fully_valid ||
+      !to.packed() || !from.packed() || from.elements() * dtype_bytes(from.dtype) != bytes) {
+    return -1;
+  }
+  return std::memcmp(to.data(), from.data(), static_cast<size_t>(bytes)) != 0;
+}
+
 void Actor::access(const vm::View& v, vm::AccessKind access) { record(v, access, {}, false, {}); }
 
 void Actor::record(const vm::View& v, vm::AccessKind access, ir::OpId op, bool remote,
-                   const std::string& name, int changes) {
+                   const std::string& name, int changes, const vm::View* source) {
   ObjectRecord& object = sim_.object_of(v);
   if (object.window >= 0) Simulation::make_plain(v);
   if (access != vm::AccessKind::kRead && object.waiters > 0 && !object.dirty) {
@@ -282,7 +293,7 @@ void Actor::record(const vm::View& v, vm::AccessKind access, ir::OpId op, bool r
   a.site = site();
   a.name = name;
   a.view = &v;
-  a.changes = changes;
+  a.changes = changes < 0 && source ? copy_changes(v, *source) : changes;
   sim_.checker->access(a);
 }
 

@@ -36,8 +36,9 @@ class Actor final : public vm::Env {
   void deliver();
 
   /// An access through another actor's name: the operation, whether it crosses ranks, and the operand's name.
+  /// `changes` as in check::Access; `source`: what a write is going to copy.
   void record(const vm::View& v, vm::AccessKind kind, ir::OpId op, bool remote, const std::string& name,
-              int changes = -1);
+              int changes = -1, const vm::View* source = nullptr);
 
   Simulation& sim() const { return sim_; }
   const vm::Site* site() const { return fiber ? fiber->site() : nullptr; }

@@ -196,7 +196,8 @@ ExecStatus op_remote_store(Actor& actor, vm::OpCall& call) {
     count(actor, place, peer, payload(window), &CommCounters::remote_store, &CommCounters::bytes_written);
     return ExecStatus::kDone;
   }
-  actor.record(window, atomic ? AccessKind::kAtomic : AccessKind::kWrite, call.op, peer != place.me, name);
+  actor.record(window, atomic ? AccessKind::kAtomic : AccessKind::kWrite, call.op, peer != place.me, name, -1,
+               atomic ? nullptr : &shaped);
   if (atomic) {
     if (shaped.dtype != window.dtype) shaped = vm::packed_copy(call, shaped, window.dtype);
     vm::add_cells(window, shaped);
@@ -303,7 +304,7 @@ ExecStatus op_put(Actor& actor, vm::OpCall& call) {
   }
   check_alignment(actor, t.dst, "put", t.dst_name);
   actor.record(t.dst, atomic ? AccessKind::kAtomic : AccessKind::kWrite, call.op, peer != place.me,
-               t.dst_name);
+               t.dst_name, -1, atomic ? nullptr : &t.src);
   if (atomic) {
     vm::add_cells(t.dst, t.src);
   } else {
@@ -325,7 +326,7 @@ ExecStatus op_get(Actor& actor, vm::OpCall& call) {
   check_alignment(actor, t.src, "get", t.src_name);
   actor.record(t.src, AccessKind::kRead, call.op, peer != place.me, t.src_name);
   if (t.dst.buffer->kind != vm::BufferKind::kOnChip) {
-    actor.record(t.dst, AccessKind::kWrite, call.op, false, t.dst_name);
+    actor.record(t.dst, AccessKind::kWrite, call.op, false, t.dst_name, -1, &t.src);
   }
   vm::copy_cells(t.dst, t.src);
   vm::mark_written(t.dst);
