@@ -288,6 +288,7 @@ FunctionCode FunctionEmitter::emit() {
   }
   out_.code.insert(out_.code.begin(), prologue.begin(), prologue.end());
   if (options_.chains) group_chains(out_);
+  find_direct(out_);
   return std::move(out_);
 }
 

@@ -6,18 +6,10 @@
 
 #include "core/base/poll.h"
 #include "core/vm/emitter.h"
+#include "core/vm/ops/elementwise.h"
 
 namespace pypto::vm {
 namespace {
-
-CastMode cast_mode(const ir::AttrMap& attrs) {
-  static constexpr const char* kNames[] = {"none", "rint", "round", "floor", "ceil", "trunc", "odd"};
-  const std::string text = attrs.get_string(ir::AttrKey::k_mode);
-  for (int i = 0; i < 7; ++i) {
-    if (text == kNames[i]) return static_cast<CastMode>(i);
-  }
-  return static_cast<CastMode>(attrs.get_int(ir::AttrKey::k_mode, static_cast<int64_t>(CastMode::kRound)));
-}
 
 /// Reductions take scratch as their second operand; it never influences the result (02 O-218).
 bool has_scratch(ir::OpId op) { return ir::op_row(op).cost == ir::CostClass::kReduce; }

@@ -161,12 +161,16 @@ class Interpreter {
     uint64_t left = quantum;
     while (true) {
       Frame& f = fiber_.top();
+      const uint64_t plain = run_plain(f, left);
+      left -= plain;
+      fiber_.steps += plain;
       if (f.pc == f.end_pc) return RunStatus::kDone;  // end of a lane body
       if (left == 0) return RunStatus::kQuantum;
       --left;
       ++fiber_.steps;
       const Insn& in = f.fn->code[static_cast<size_t>(f.pc)];
       const ExecStatus status = step(f, in);
+      if (status == ExecStatus::kDone && in.op != Opcode::kReturn) continue;
       if (status == ExecStatus::kBlocked) return RunStatus::kBlocked;
       if (fiber_.frames.empty()) return RunStatus::kDone;
       if (status == ExecStatus::kYield) return RunStatus::kYield;
@@ -174,6 +178,45 @@ class Interpreter {
   }
 
  private:
+  /// Runs what loops over tiles consist of, up to `most` instructions or the first that needs more than the
+  /// frame; returns how many ran.
+  static uint64_t run_plain(Frame& f, uint64_t most) {
+    const Insn* const code = f.fn->code.data();
+    Scalar* const s = f.s.data();
+    uint64_t done = 0;
+    for (; done < most && f.pc != f.end_pc; ++done) {
+      const Insn& in = code[f.pc];
+      switch (in.op) {
+        case Opcode::kMoveS:
+          s[in.dst] = s[in.a];
+          break;
+        case Opcode::kForTest:
+          if (s[in.c].i > 0 ? s[in.a].i >= s[in.b].i : s[in.a].i <= s[in.b].i) {
+            f.pc = in.dst;
+            continue;
+          }
+          break;
+        case Opcode::kJump:
+          f.pc = in.a;
+          continue;
+        case Opcode::kScalar:
+          if (in.sub != static_cast<uint16_t>(OpId::k_scalar_add) || in.dtype != DType::kInt64) return done;
+          s[in.dst].i =
+              static_cast<int64_t>(static_cast<uint64_t>(s[in.a].i) + static_cast<uint64_t>(s[in.b].i));
+          break;
+        case Opcode::kOp: {
+          const DirectOp& direct = f.fn->ops[static_cast<size_t>(in.a)].direct;
+          if (direct.kind == DirectOp::Kind::kNone || !run_direct(direct, f)) return done;
+          break;
+        }
+        default:
+          return done;
+      }
+      ++f.pc;
+    }
+    return done;
+  }
+
   Scalar& s(Frame& f, int32_t i) { return f.s[static_cast<size_t>(i)]; }
   View& v(Frame& f, int32_t i) { return f.v[static_cast<size_t>(i)]; }
 

@@ -8,6 +8,7 @@
 
 #include "core/base/span.h"
 #include "core/ir/ir.h"
+#include "core/vm/direct.h"
 #include "core/vm/kernels/chain.h"
 
 /// The executable form of a program: flat register code per function. Saved, loaded and run without Python.
@@ -85,6 +86,7 @@ struct OpInsn {
   std::vector<Reg> results;
   std::vector<uint8_t> result_is_tile;
   std::vector<ir::MemorySpace> result_space;
+  DirectOp direct;
 };
 
 /// A call of another function of the program.

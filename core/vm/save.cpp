@@ -692,6 +692,7 @@ ProgramPtr load(const std::string& bytes) {
   fields(in, *program);
   if (!in.at_end()) damaged("bytes after the end");
   for (const auto& f : program->functions) Bounds{f, *program}.check();
+  for (auto& f : program->functions) find_direct(f);
   const auto n = static_cast<int32_t>(program->functions.size());
   if (program->entry >= n) damaged("the entry is out of range");
   for (const int32_t e : program->entries) {

@@ -7,6 +7,7 @@
 
 #include <hwy/highway.h>
 
+#include "core/vm/kernels/half.h"
 #include "core/vm/kernels/integer.h"
 #include "core/vm/kernels/kernels.h"
 #include "core/vm/kernels/lanes-inl.h"
@@ -39,21 +40,21 @@ PYPTO_VECTOR_BODY(ExpDifBody, exp_lanes(d, Lanes<E>::round(d, hn::Sub(a, b))));
 PYPTO_VECTOR_BODY(LeakyBody, hn::IfThenElse(hn::Gt(a, hn::Zero(d)), a, hn::Mul(a, b)));
 #undef PYPTO_VECTOR_BODY
 
-template <class E, template <class> class Body, bool kSpreadLhs, bool kSpreadRhs>
+template <class E, template <class> class Body, bool kSpreadLhs, bool kSpreadRhs, int kUnroll>
 void run(const void* lhs, const void* rhs, void* out, size_t n) {
-  map_rows<E, kSpreadLhs, kSpreadRhs>(static_cast<const E*>(lhs), static_cast<const E*>(rhs),
-                                      static_cast<E*>(out), n, Body<E>());
+  map_rows<E, kSpreadLhs, kSpreadRhs, kUnroll>(static_cast<const E*>(lhs), static_cast<const E*>(rhs),
+                                               static_cast<E*>(out), n, Body<E>());
 }
 
-template <class E, template <class> class Body>
+template <class E, template <class> class Body, int kUnroll = 4>
 BinaryKernel pick(Spread spread) {
   switch (spread) {
     case Spread::kLhs:
-      return &run<E, Body, true, false>;
+      return &run<E, Body, true, false, kUnroll>;
     case Spread::kRhs:
-      return &run<E, Body, false, true>;
+      return &run<E, Body, false, true, kUnroll>;
     default:
-      return &run<E, Body, false, false>;
+      return &run<E, Body, false, false, kUnroll>;
   }
 }
 
@@ -67,13 +68,13 @@ BinaryKernel float_kernel(BinaryOp op, Spread spread) {
     case BinaryOp::kMul:
       return pick<E, MulBody>(spread);
     case BinaryOp::kDiv:
-      return pick<E, DivBody>(spread);
+      return pick<E, DivBody, 1>(spread);
     case BinaryOp::kMax:
       return pick<E, MaxBody>(spread);
     case BinaryOp::kMin:
       return pick<E, MinBody>(spread);
     case BinaryOp::kExpDif:
-      return pick<E, ExpDifBody>(spread);
+      return pick<E, ExpDifBody, 1>(spread);
     case BinaryOp::kLeaky:
       return pick<E, LeakyBody>(spread);
     default:
@@ -111,6 +112,9 @@ BinaryKernel vector_kernel(BinaryOp op, DType dtype, Spread spread) {
     case DType::kFp32:
       return float_kernel<float>(op, spread);
     case DType::kFp16:
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+      if (BinaryKernel native = half_kernel(op, spread)) return native;
+#endif
       return float_kernel<Fp16>(op, spread);
     case DType::kBf16:
       return float_kernel<Bf16>(op, spread);

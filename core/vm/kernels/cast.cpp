@@ -13,6 +13,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "core/vm/kernels/half.h"
 #include "core/vm/kernels/kernels.h"
 #include "core/vm/kernels/lanes-inl.h"
 
@@ -29,9 +30,8 @@ void widen_float(const void* in, void* out, size_t n) {
   const hn::ScalableTag<float> d;
   const auto* x = static_cast<const E*>(in);
   auto* o = static_cast<float*>(out);
-  const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(L::load(d, x + i), d, o + i);
+  size_t i =
+      each_vector(n, hn::Lanes(d), [&](size_t at) HWY_ATTR { hn::StoreU(L::load(d, x + at), d, o + at); });
   for (; i < n; ++i) o[i] = compute_value(x[i]);
 }
 
@@ -42,16 +42,14 @@ void widen_integer(const void* in, void* out, size_t n) {
   const hn::RebindToSigned<decltype(d)> di;
   const auto* x = static_cast<const T*>(in);
   auto* o = static_cast<float*>(out);
-  const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
+  size_t i = each_vector(n, hn::Lanes(d), [&](size_t at) HWY_ATTR {
     if constexpr (sizeof(T) == 4) {
-      hn::StoreU(hn::ConvertTo(d, hn::LoadU(di, x + i)), d, o + i);
+      hn::StoreU(hn::ConvertTo(d, hn::LoadU(di, x + at)), d, o + at);
     } else {
       const hn::Rebind<T, decltype(d)> narrow;
-      hn::StoreU(hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(narrow, x + i))), d, o + i);
+      hn::StoreU(hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(narrow, x + at))), d, o + at);
     }
-  }
+  });
   for (; i < n; ++i) o[i] = static_cast<float>(x[i]);
 }
 
@@ -64,16 +62,18 @@ void integer_to_half(const void* in, void* out, size_t n) {
   const hn::Rebind<T, decltype(d)> narrow;
   const auto* x = static_cast<const T*>(in);
   auto* o = static_cast<E*>(out);
-  const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    L::store(d, hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(narrow, x + i))), o + i);
+  size_t i = each_vector(n, hn::Lanes(d), [&](size_t at) HWY_ATTR {
+    L::store(d, hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(narrow, x + at))), o + at);
+  });
   for (; i < n; ++i) o[i] = element_of<E>(static_cast<float>(x[i]));
 }
 
 UnaryKernel vector_half(DType from, DType to) {
   const bool brain = to == DType::kBf16;
   if (!brain && to != DType::kFp16) return nullptr;
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  if (UnaryKernel native = brain ? nullptr : half_from_integer(from)) return native;
+#endif
   switch (from) {
     case DType::kInt8:
       return brain ? &integer_to_half<int8_t, Bf16> : &integer_to_half<int8_t, Fp16>;
@@ -115,9 +115,8 @@ void narrow_float(const float* in, void* out, size_t n, CastMode) {
   using L = Lanes<E>;
   const hn::ScalableTag<float> d;
   auto* o = static_cast<E*>(out);
-  const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) L::store(d, hn::LoadU(d, in + i), o + i);
+  size_t i =
+      each_vector(n, hn::Lanes(d), [&](size_t at) HWY_ATTR { L::store(d, hn::LoadU(d, in + at), o + at); });
   for (; i < n; ++i) o[i] = element_of<E>(in[i]);
 }
 
@@ -152,6 +151,31 @@ HWY_INLINE hn::VFromD<hn::RebindToSigned<D>> int32_lanes(D d, V rounded) {
   const auto low = hn::Max(clean, hn::Set(d, -2147483648.0f));
   const auto safe = hn::IfThenElse(hn::Ge(clean, hn::Set(d, 2147483648.0f)), hn::Zero(d), low);
   return hn::IfThenElse(too_big, hn::Set(di, 0x7fffffff), hn::ConvertTo(di, safe));
+}
+
+/// What int32_lanes gives for values below 2^31 (too small ones are the least integer, which conversion
+/// instructions give for all they cannot represent).
+template <class D, class V>
+HWY_INLINE hn::VFromD<hn::RebindToSigned<D>> int32_below(D d, V value) {
+  const hn::RebindToSigned<D> di;
+  (void)d;
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  return hn::VFromD<decltype(di)>{_mm512_cvttps_epi32(value.raw)};
+#elif HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+  return hn::VFromD<decltype(di)>{_mm256_cvttps_epi32(value.raw)};
+#elif HWY_ARCH_X86 && HWY_TARGET <= HWY_SSE4
+  return hn::VFromD<decltype(di)>{_mm_cvttps_epi32(value.raw)};
+#else
+  return hn::ConvertTo(di, value);
+#endif
+}
+
+/// Rounded by the mode, or what truncation makes that of.
+template <CastMode kMode, class D, class V>
+HWY_INLINE V before_truncation(D d, V x) {
+  if constexpr (kMode == CastMode::kRound) return hn::Add(x, hn::CopySign(hn::Set(d, 0x1.fffffep-2f), x));
+  if constexpr (kMode == CastMode::kNone || kMode == CastMode::kTrunc) return x;
+  return round_lanes<kMode>(d, x);
 }
 
 template <CastMode kMode>
@@ -190,18 +214,16 @@ void convert_integers(const void* in, void* out, size_t n) {
     using Wide = std::conditional_t<std::is_signed_v<From>, std::make_signed_t<To>, To>;
     const hn::ScalableTag<Wide> d;
     const hn::Rebind<From, decltype(d)> from;
-    const size_t lanes = hn::Lanes(d);
-    for (; i + lanes <= n; i += lanes) {
-      hn::StoreU(hn::PromoteTo(d, hn::LoadU(from, x + i)), d, reinterpret_cast<Wide*>(o + i));
-    }
+    i = each_vector(n, hn::Lanes(d), [&](size_t at) HWY_ATTR {
+      hn::StoreU(hn::PromoteTo(d, hn::LoadU(from, x + at)), d, reinterpret_cast<Wide*>(o + at));
+    });
   } else {
     const hn::ScalableTag<std::make_unsigned_t<From>> d;
     const hn::Rebind<To, decltype(d)> to;
-    const size_t lanes = hn::Lanes(d);
-    for (; i + lanes <= n; i += lanes) {
-      const auto v = hn::LoadU(d, reinterpret_cast<const std::make_unsigned_t<From>*>(x + i));
-      hn::StoreU(hn::TruncateTo(to, v), to, o + i);
-    }
+    i = each_vector(n, hn::Lanes(d), [&](size_t at) HWY_ATTR {
+      const auto v = hn::LoadU(d, reinterpret_cast<const std::make_unsigned_t<From>*>(x + at));
+      hn::StoreU(hn::TruncateTo(to, v), to, o + at);
+    });
   }
 #endif
   for (; i < n; ++i) o[i] = static_cast<To>(x[i]);
@@ -250,19 +272,40 @@ void narrow_row(const float* in, T* out, size_t n) {
   const auto convert = [&](const float* from) HWY_ATTR {
     return hn::BitCast(du, int32_lanes(d, round_lanes<kMode>(d, hn::LoadU(d, from))));
   };
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
+  const auto put = [&](auto whole, size_t at) HWY_ATTR {
     if constexpr (sizeof(T) == 4) {
-      hn::StoreU(convert(in + i), du, reinterpret_cast<uint32_t*>(out + i));
+      hn::StoreU(whole, du, reinterpret_cast<uint32_t*>(out + at));
     } else {
 #if HWY_TARGET != HWY_SCALAR
       const hn::Rebind<T, decltype(du)> to;
-      hn::StoreU(hn::TruncateTo(to, convert(in + i)), to, out + i);
+      hn::StoreU(hn::TruncateTo(to, whole), to, out + at);
 #else
-      out[i] = static_cast<T>(hn::GetLane(convert(in + i)));
+      out[at] = static_cast<T>(hn::GetLane(whole));
 #endif
     }
+  };
+  size_t i = 0;
+  const auto bound = hn::Set(d, 2147483648.0f);
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    const auto a0 = before_truncation<kMode>(d, hn::LoadU(d, in + i));
+    const auto a1 = before_truncation<kMode>(d, hn::LoadU(d, in + i + lanes));
+    const auto a2 = before_truncation<kMode>(d, hn::LoadU(d, in + i + 2 * lanes));
+    const auto a3 = before_truncation<kMode>(d, hn::LoadU(d, in + i + 3 * lanes));
+    const auto below =
+        hn::And(hn::And(hn::Lt(a0, bound), hn::Lt(a1, bound)), hn::And(hn::Lt(a2, bound), hn::Lt(a3, bound)));
+    if (HWY_LIKELY(hn::AllTrue(d, below))) {
+      put(hn::BitCast(du, int32_below(d, a0)), i);
+      put(hn::BitCast(du, int32_below(d, a1)), i + lanes);
+      put(hn::BitCast(du, int32_below(d, a2)), i + 2 * lanes);
+      put(hn::BitCast(du, int32_below(d, a3)), i + 3 * lanes);
+      continue;
+    }
+    for (size_t v = 0; v < 4; ++v) {
+      const auto whole = convert(in + i + v * lanes);
+      put(whole, i + v * lanes);
+    }
   }
+  for (; i + lanes <= n; i += lanes) put(convert(in + i), i);
   if (const size_t rest = n - i; rest != 0) {
     alignas(64) float buffer[16] = {};
     alignas(64) uint32_t whole[16];
@@ -514,6 +557,15 @@ NarrowKernel narrow_kernel(DType dtype) {
     default:
       return nullptr;
   }
+}
+
+UnaryKernel cast_kernel(DType from, DType to) {
+  if (same_dtype(from, to) || from == DType::kFp32 || is_nibble(from) || is_nibble(to)) return nullptr;
+  if (to == DType::kFp32) return widen_kernel(from);
+  if (is_float(from)) return nullptr;
+  if (!is_float(to)) return to == DType::kBool ? nullptr : integer_kernel(from, to);
+  if (UnaryKernel direct = wide_integer_kernel(from, to)) return direct;
+  return HWY_DYNAMIC_DISPATCH(vector_half)(from, to);
 }
 
 void cast_row(DType from, const void* in, DType to, void* out, size_t n, CastMode mode) {

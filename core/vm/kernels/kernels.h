@@ -60,6 +60,9 @@ UnaryKernel widen_kernel(DType dtype);
 /// FP32 to `dtype`: RNE for floats; integers are rounded by `mode` and then stored by O-1104.
 using NarrowKernel = void (*)(const float* in, void* out, size_t n, CastMode mode);
 NarrowKernel narrow_kernel(DType dtype);
+/// The kernel that cast_row runs for a pair without a choice of rounding, where it is a single one; else
+/// nullptr.
+UnaryKernel cast_kernel(DType from, DType to);
 /// The conversion of 02 section 11 between any two dtypes, each rounded once.
 void cast_row(DType from, const void* in, DType to, void* out, size_t n, CastMode mode);
 

@@ -122,10 +122,12 @@ struct Lanes<Fp16> {
     return hn::PromoteTo(d, hn::LoadU(Half<D>(), reinterpret_cast<const hwy::float16_t*>(p)));
   }
   template <class D>
-  static HWY_INLINE hn::VFromD<Half<D>> narrow(D d, hn::VFromD<D> v) {
-    const hn::RebindToUnsigned<D> du;
-    const auto quiet = hn::BitCast(d, hn::Set(du, 0x7fc00000u));
-    return hn::DemoteTo(Half<D>(), hn::IfThenElse(hn::IsNaN(v), hn::CopySign(quiet, v), v));
+  static HWY_INLINE hn::VFromD<Half<D>> narrow(D, hn::VFromD<D> v) {
+    // NaN come out quiet: the greatest patterns of their sign, which the minima cut to 0xfe00 and 0x7e00.
+    const hn::Rebind<uint16_t, D> du;
+    const hn::Rebind<int16_t, D> di;
+    const auto bits = hn::Min(hn::BitCast(du, hn::DemoteTo(Half<D>(), v)), hn::Set(du, 0xfe00));
+    return hn::BitCast(Half<D>(), hn::Min(hn::BitCast(di, bits), hn::Set(di, 0x7e00)));
   }
   template <class D>
   static HWY_INLINE void store(D d, hn::VFromD<D> v, Fp16* p) {
@@ -188,15 +190,31 @@ struct Lanes<Bf16> {
 
 // ------------------------------------------------------------------ loops
 
+/// step(i) for every whole vector of `n` elements that starts at i; returns where the rest begins. kUnroll of
+/// them at a time, so that cheap steps are not bound by the loop around them.
+template <int kUnroll = 4, class Step>
+HWY_INLINE size_t each_vector(size_t n, size_t lanes, Step step) {
+  size_t i = 0;
+  if constexpr (kUnroll == 4) {
+    for (; i + 4 * lanes <= n; i += 4 * lanes) {
+      step(i);
+      step(i + lanes);
+      step(i + 2 * lanes);
+      step(i + 3 * lanes);
+    }
+  }
+  for (; i + lanes <= n; i += lanes) step(i);
+  return i;
+}
+
 /// out[i] = body(d, in[i]); a short last vector goes through a buffer, so nothing outside the rows is
 /// touched.
-template <class E, class Body>
+template <class E, int kUnroll = 1, class Body>
 HWY_INLINE void map_row(const E* in, E* out, size_t n, Body body) {
   using L = Lanes<E>;
   const typename L::Tag d;
-  const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) L::store(d, body(d, L::load(d, in + i)), out + i);
+  const size_t i = each_vector<kUnroll>(
+      n, hn::Lanes(d), [&](size_t at) HWY_ATTR { L::store(d, body(d, L::load(d, in + at)), out + at); });
   if (const size_t rest = n - i; rest != 0) {
     alignas(64) E buffer[64 / sizeof(typename L::Tag::T)] = {};
     std::memcpy(buffer, in + i, rest * sizeof(E));
@@ -206,21 +224,23 @@ HWY_INLINE void map_row(const E* in, E* out, size_t n, Body body) {
 }
 
 /// out[i] = body(d, lhs[i], rhs[i]), with one side a single repeated element where asked.
-template <class E, bool kSpreadLhs, bool kSpreadRhs, class Body>
+template <class E, bool kSpreadLhs, bool kSpreadRhs, int kUnroll = 4, class Body>
 HWY_INLINE void map_rows(const E* lhs, const E* rhs, E* out, size_t n, Body body) {
   using L = Lanes<E>;
   const typename L::Tag d;
-  const size_t lanes = hn::Lanes(d);
-  auto left = L::splat(d, kSpreadLhs ? lhs[0] : E{});
-  auto right = L::splat(d, kSpreadRhs ? rhs[0] : E{});
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    if constexpr (!kSpreadLhs) left = L::load(d, lhs + i);
-    if constexpr (!kSpreadRhs) right = L::load(d, rhs + i);
-    L::store(d, body(d, left, right), out + i);
-  }
+  const auto one = L::splat(d, kSpreadLhs ? lhs[0] : kSpreadRhs ? rhs[0] : E{});
+  const size_t i = each_vector<kUnroll>(n, hn::Lanes(d), [&](size_t at) HWY_ATTR {
+    if constexpr (kSpreadLhs) {
+      L::store(d, body(d, one, L::load(d, rhs + at)), out + at);
+    } else if constexpr (kSpreadRhs) {
+      L::store(d, body(d, L::load(d, lhs + at), one), out + at);
+    } else {
+      L::store(d, body(d, L::load(d, lhs + at), L::load(d, rhs + at)), out + at);
+    }
+  });
   if (const size_t rest = n - i; rest != 0) {
     alignas(64) E buffer[64 / sizeof(typename L::Tag::T)] = {};
+    auto left = one, right = one;
     if constexpr (!kSpreadLhs) {
       std::memcpy(buffer, lhs + i, rest * sizeof(E));
       left = L::load(d, buffer);

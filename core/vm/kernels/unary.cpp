@@ -41,18 +41,33 @@ PYPTO_VECTOR_BODY(ReluInteger, hn::Max(x, hn::Zero(d)));
 PYPTO_VECTOR_BODY(NotBody, hn::Not(x));
 #undef PYPTO_VECTOR_BODY
 
-template <class E, class Body>
+template <class E, class Body, int kUnroll = 1>
 void run(const void* in, void* out, size_t n) {
-  map_row<E>(static_cast<const E*>(in), static_cast<E*>(out), n, Body());
+  map_row<E, kUnroll>(static_cast<const E*>(in), static_cast<E*>(out), n, Body());
 }
+
+/// -x or |x| of 16-bit floats, of which the sign is one bit. NaN become what conversion makes of them: FP16
+/// the one quiet NaN of their sign, BF16 quiet with their payload.
+template <bool kBrain, bool kNegative>
+struct SignOfHalf {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    const V size = hn::And(x, hn::Set(d, 0x7fff));
+    const auto is_nan = hn::Gt(size, hn::Set(d, kBrain ? 0x7f80 : 0x7c00));
+    const V quiet = kBrain ? hn::Or(size, hn::Set(d, 0x40)) : hn::Set(d, 0x7e00);
+    const V clean = hn::IfThenElse(is_nan, quiet, size);
+    if constexpr (!kNegative) return clean;
+    return hn::Or(clean, hn::AndNot(x, hn::Set(d, static_cast<int16_t>(-0x8000))));
+  }
+};
 
 template <class E>
 UnaryKernel float_kernel(UnaryOp op) {
   switch (op) {
     case UnaryOp::kNeg:
-      return &run<E, NegFloat>;
+      return &run<E, NegFloat, 4>;
     case UnaryOp::kAbs:
-      return &run<E, AbsFloat>;
+      return &run<E, AbsFloat, 4>;
 #define PYPTO_FLOAT_UNARY(id, Name, body, definition) \
   case UnaryOp::k##Name:                              \
     return &run<E, Name##Body>;
@@ -65,7 +80,7 @@ UnaryKernel float_kernel(UnaryOp op) {
     case UnaryOp::kRecip:
       return &run<E, RecipBody>;
     case UnaryOp::kRelu:
-      return &run<E, ReluFloat>;
+      return &run<E, ReluFloat, 4>;
     default:
       return nullptr;
   }
@@ -75,14 +90,14 @@ template <class E>
 UnaryKernel integer_kernel(UnaryOp op) {
   switch (op) {
     case UnaryOp::kNeg:
-      return &run<E, NegInteger>;
+      return &run<E, NegInteger, 4>;
     case UnaryOp::kAbs:
-      if constexpr (std::is_signed_v<E>) return &run<E, AbsInteger>;
+      if constexpr (std::is_signed_v<E>) return &run<E, AbsInteger, 4>;
       return nullptr;
     case UnaryOp::kRelu:
-      return &run<E, ReluInteger>;
+      return &run<E, ReluInteger, 4>;
     case UnaryOp::kNot:
-      return &run<E, NotBody>;
+      return &run<E, NotBody, 4>;
     default:
       return nullptr;
   }
@@ -93,8 +108,12 @@ UnaryKernel vector_kernel(UnaryOp op, DType dtype) {
     case DType::kFp32:
       return float_kernel<float>(op);
     case DType::kFp16:
+      if (op == UnaryOp::kNeg) return &run<int16_t, SignOfHalf<false, true>, 4>;
+      if (op == UnaryOp::kAbs) return &run<int16_t, SignOfHalf<false, false>, 4>;
       return float_kernel<Fp16>(op);
     case DType::kBf16:
+      if (op == UnaryOp::kNeg) return &run<int16_t, SignOfHalf<true, true>, 4>;
+      if (op == UnaryOp::kAbs) return &run<int16_t, SignOfHalf<true, false>, 4>;
       return float_kernel<Bf16>(op);
     case DType::kInt8:
       return integer_kernel<int8_t>(op);

@@ -11,20 +11,6 @@
 namespace pypto::vm {
 namespace {
 
-/// The mode is stored by name or by code.
-CastMode cast_mode(const OpCall& call) {
-  const ir::AttrValue* value = call.attrs->find(ir::AttrKey::k_mode);
-  if (value == nullptr) return CastMode::kRound;
-  if (const auto* text = std::get_if<std::string>(value)) {
-    static constexpr std::string_view kNames[] = {"none", "rint", "round", "floor", "ceil", "trunc", "odd"};
-    for (int i = 0; i < 7; ++i) {
-      if (*text == kNames[i]) return static_cast<CastMode>(i);
-    }
-    return CastMode::kRound;
-  }
-  return static_cast<CastMode>(call.attr_int(ir::AttrKey::k_mode, 2));
-}
-
 ExecStatus exec_cast(OpCall& call) {
   // An accumulator is rounded to its declared dtype before it is cast (02 O-1802).
   const DType held = call.view(0).dtype;
@@ -32,7 +18,7 @@ ExecStatus exec_cast(OpCall& call) {
   const DType to = call.result_dtype();
   if (const View& v = call.view(0); dtype_bits(from) >= 8 && dtype_bits(to) >= 8 && plain_tile(v, from)) {
     View out = plain_result(call, to, v);
-    cast_row(from, v.data(), to, out.data(), static_cast<size_t>(v.elements()), cast_mode(call));
+    cast_row(from, v.data(), to, out.data(), static_cast<size_t>(v.elements()), cast_mode(*call.attrs));
     call.set_result(std::move(out));
     return ExecStatus::kDone;
   }
@@ -41,7 +27,7 @@ ExecStatus exec_cast(OpCall& call) {
   Walk walk = walk_result(out);
   in.add_to(walk, shape_of(out));
   walk.collapse();
-  const CastMode mode = cast_mode(call);
+  const CastMode mode = cast_mode(*call.attrs);
   inherit_unwritten(out, {&in});
   walk.rows(
       [&](uint8_t* const* p, int64_t n) { cast_row(from, p[1], to, p[0], static_cast<size_t>(n), mode); });
@@ -50,6 +36,19 @@ ExecStatus exec_cast(OpCall& call) {
 }
 
 }  // namespace
+
+CastMode cast_mode(const ir::AttrMap& attrs) {
+  const ir::AttrValue* value = attrs.find(ir::AttrKey::k_mode);
+  if (value == nullptr) return CastMode::kRound;
+  if (const auto* text = std::get_if<std::string>(value)) {
+    static constexpr std::string_view kNames[] = {"none", "rint", "round", "floor", "ceil", "trunc", "odd"};
+    for (int i = 0; i < 7; ++i) {
+      if (*text == kNames[i]) return static_cast<CastMode>(i);
+    }
+    return CastMode::kRound;
+  }
+  return static_cast<CastMode>(attrs.get_int(ir::AttrKey::k_mode, 2));
+}
 
 void register_cast(ExecTable& t) { t.set(ir::OpId::k_cast, &exec_cast); }
 

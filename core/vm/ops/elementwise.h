@@ -42,6 +42,9 @@ class Input {
 /// integer.
 void scalar_element(OpCall& call, int param, DType dtype, void* element);
 
+/// Rounding of a `cast`, which is stored by name or by code.
+CastMode cast_mode(const ir::AttrMap& attrs);
+
 /// NumPy broadcast of two shapes, right-aligned.
 Extents broadcast(const Extents& a, const Extents& b);
 /// Valid extents of an operand seen in a broadcast shape: a repeated axis is valid throughout unless it is

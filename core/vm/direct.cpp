@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/vm/direct.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/vm/interp.h"
+#include "core/vm/kernels/chain_plan.h"
+#include "core/vm/ops/elementwise.h"
+
+namespace pypto::vm {
+namespace {
+
+using Kind = DirectOp::Kind;
+
+inline bool packed(const View& v) {
+  if (v.rank != 2) return v.packed();
+  return (v.shape[1] == 1 || v.stride[1] == 1) && (v.shape[0] == 1 || v.stride[0] == v.shape[1]);
+}
+
+inline bool same_shape(const View& a, const View& b) {
+  if (a.rank != b.rank) return false;
+  if (a.rank == 2) return a.shape[0] == b.shape[0] && a.shape[1] == b.shape[1];
+  for (int i = 0; i < a.rank; ++i) {
+    if (a.shape[i] != b.shape[i]) return false;
+  }
+  return true;
+}
+
+/// One run of specified elements of `dtype` on chip.
+inline bool plain(const View& v, DType dtype) {
+  return v.dtype == dtype && v.fully_valid && v.buffer->kind == BufferKind::kOnChip &&
+         v.buffer->written.all && packed(v);
+}
+
+/// Whether what `v` holds may be overwritten by a plain result of the shape of `like`: nothing else refers to
+/// its storage.
+inline bool reusable(const View& v, DType dtype, const View& like, int64_t bytes) {
+  const Buffer* b = v.buffer.get();
+  // One recycled piece of storage instead of two in turn: it is still in the first-level cache.
+  return b != nullptr && b->refs == 1 && v.dtype == dtype && v.offset == 0 && v.fully_valid &&
+         b->kind == BufferKind::kOnChip && b->written.map == nullptr && !b->read_only &&
+         same_shape(v, like) && packed(v) && b->bytes == bytes;
+}
+
+bool whole_bytes(DType d) { return d != DType::kNone && d != DType::kBool && dtype_bits(d) >= 8; }
+
+DirectOp direct_of(const OpInsn& o) {
+  DirectOp d;
+  if (o.results.size() != 1 || o.results[0].cls != RegClass::kView || o.operands.empty()) return d;
+  if (o.result_is_tile.empty() || !o.result_is_tile[0] || o.attrs.find(ir::AttrKey::k_acc_dtype)) return d;
+  const ChainOp op = chain_op(o.op);
+  const Operand& first = o.operands[0];
+  if (first.kind != Operand::Kind::kReg || first.reg.cls != RegClass::kView) return d;
+  d.from = first.reg.dtype;
+  d.to = o.results[0].dtype;
+  d.lhs = first.reg.index;
+  d.out = o.results[0].index;
+  d.width = static_cast<int8_t>(dtype_bytes(d.to));
+  if (!whole_bytes(d.from) || !whole_bytes(d.to)) return d;
+  Kind kind = Kind::kNone;
+  switch (op.kind) {
+    case ChainKind::kBinary: {
+      if (o.operands.size() < 2 || o.operands[1].kind != Operand::Kind::kReg || d.from != d.to) return d;
+      const Reg& second = o.operands[1].reg;
+      d.rhs = second.index;
+      // Other scalars are converted, which may warn.
+      const bool scalar = second.cls == RegClass::kScalar;
+      if (scalar ? is_float(second.dtype) != is_float(d.to) : second.dtype != d.to) return d;
+      const DType of_scalar = scalar ? second.dtype : DType::kNone;
+      if (!chain_supports(o.op, d.from, scalar ? DType::kNone : second.dtype, of_scalar, d.to)) return d;
+      d.binary = binary_kernel(op.binary, d.to, scalar ? Spread::kRhs : Spread::kNone);
+      kind = scalar ? Kind::kScalar : Kind::kBinary;
+      break;
+    }
+    case ChainKind::kUnary:
+      if (d.from != d.to || !chain_supports(o.op, d.from, DType::kNone, DType::kNone, d.to)) return d;
+      d.unary = unary_kernel(op.unary, d.to);
+      kind = Kind::kUnary;
+      break;
+    case ChainKind::kCast:
+      d.mode = cast_mode(o.attrs);
+      if (d.from == DType::kFp32 && d.to != DType::kFp32) {
+        d.narrow = narrow_kernel(d.to);
+        kind = Kind::kNarrow;
+      } else {
+        d.unary = cast_kernel(d.from, d.to);
+        kind = Kind::kUnary;
+      }
+      break;
+    default:
+      break;
+  }
+  if (d.binary != nullptr) d.kind = kind;
+  return d;
+}
+
+}  // namespace
+
+void find_direct(FunctionCode& fn) {
+  if (fn.level >= ir::Level::kChip || fn.type == ir::FunctionType::kOrchestration) return;
+  for (OpInsn& o : fn.ops) o.direct = direct_of(o);
+}
+
+bool run_direct(const DirectOp& op, Frame& frame) {
+  const View& lhs = frame.v[static_cast<size_t>(op.lhs)];
+  if (!plain(lhs, op.from)) return false;
+  const void* rhs = nullptr;
+  alignas(8) uint8_t element[8];
+  if (op.kind == Kind::kBinary) {
+    const View& v = frame.v[static_cast<size_t>(op.rhs)];
+    if (!plain(v, op.to) || !same_shape(v, lhs)) return false;
+    rhs = v.data();
+  } else if (op.kind == Kind::kScalar) {
+    const Scalar s = frame.s[static_cast<size_t>(op.rhs)];
+    if (is_float(op.to)) {
+      write_float(op.to, element, s.f);
+    } else {
+      write_integer(op.to, element, s.i);
+    }
+    rhs = element;
+  }
+  View& out = frame.v[static_cast<size_t>(op.out)];
+  const int64_t n = lhs.rank == 2 ? lhs.shape[0] * lhs.shape[1] : lhs.elements();
+  const int64_t bytes = n * op.width;
+  const bool reuses = reusable(out, op.to, lhs, bytes);
+  BufferRef fresh;
+  if (!reuses) fresh = BufferRef(pool_alloc(bytes, false));
+  uint8_t* to = reuses ? out.buffer->data : fresh->data;
+  switch (op.kind) {
+    case Kind::kBinary:
+    case Kind::kScalar:
+      op.binary(lhs.data(), rhs, to, static_cast<size_t>(n));
+      break;
+    case Kind::kUnary:
+      op.unary(lhs.data(), to, static_cast<size_t>(n));
+      break;
+    case Kind::kNarrow:
+      op.narrow(lhs.as<float>(), to, static_cast<size_t>(n), op.mode);
+      break;
+    case Kind::kNone:
+      return false;
+  }
+  out.pad = PadMode::kNull;
+  if (reuses) {
+    out.buffer->written.all = true;
+    if (out.snapshot) out.snapshot = BufferRef();
+    return true;
+  }
+  out.set_packed(lhs.rank, lhs.shape);  // may be the same view
+  out.dtype = op.to;
+  out.offset = 0;
+  out.buffer = std::move(fresh);
+  out.snapshot = BufferRef();
+  return true;
+}
+
+}  // namespace pypto::vm

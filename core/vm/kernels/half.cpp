@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// FP16 arithmetic with AVX512-FP16. Highway's AVX-512 target does not contain these instructions, so these
+// kernels are written with intrinsics and chosen by a CPU check; the results are those of FP32, rounded.
+#include "core/vm/kernels/half.h"
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(HWY_COMPILE_ONLY_STATIC) && \
+    (defined(__clang__) ? __clang_major__ >= 14 : __GNUC__ >= 12)
+#define PYPTO_FP16_ARITHMETIC 1
+#include <immintrin.h>
+#else
+#define PYPTO_FP16_ARITHMETIC 0
+#endif
+
+namespace pypto::vm {
+
+#if PYPTO_FP16_ARITHMETIC
+
+#define PYPTO_FP16_TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512fp16")))
+#define PYPTO_FP16_INLINE PYPTO_FP16_TARGET __attribute__((always_inline)) inline
+
+namespace {
+
+constexpr size_t kLanes = 32;
+
+bool available() {
+  static const bool available = __builtin_cpu_supports("avx512fp16") && __builtin_cpu_supports("avx512bw") &&
+                                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  return available;
+}
+
+/// Lanes [0, rest).
+PYPTO_FP16_INLINE __mmask32 first_lanes(size_t rest) {
+  return static_cast<__mmask32>((uint64_t{1} << rest) - 1);
+}
+
+/// The one quiet NaN of its sign for every quiet NaN, which have the greatest patterns of their sign.
+PYPTO_FP16_INLINE __m512i clean(__m512h v) {
+  const __m512i bits =
+      _mm512_min_epu16(_mm512_castph_si512(v), _mm512_set1_epi16(static_cast<int16_t>(0xfe00)));
+  return _mm512_min_epi16(bits, _mm512_set1_epi16(0x7e00));
+}
+
+template <BinaryOp kOp>
+PYPTO_FP16_INLINE __m512h apply(__m512h a, __m512h b) {
+  if constexpr (kOp == BinaryOp::kAdd) return _mm512_add_ph(a, b);
+  if constexpr (kOp == BinaryOp::kSub) return _mm512_sub_ph(a, b);
+  if constexpr (kOp == BinaryOp::kMul) return _mm512_mul_ph(a, b);
+  return _mm512_div_ph(a, b);
+}
+
+template <BinaryOp kOp, Spread kSpread>
+PYPTO_FP16_TARGET void half_rows(const void* lhs, const void* rhs, void* out, size_t n) {
+  const auto* a = static_cast<const uint16_t*>(lhs);
+  const auto* b = static_cast<const uint16_t*>(rhs);
+  auto* o = static_cast<uint16_t*>(out);
+  const __m512h one =
+      _mm512_castsi512_ph(_mm512_set1_epi16(static_cast<int16_t>(kSpread == Spread::kLhs   ? *a
+                                                                 : kSpread == Spread::kRhs ? *b
+                                                                                           : 0)));
+#define PYPTO_OPERAND(side, from) \
+  (kSpread == Spread::side ? one : _mm512_castsi512_ph(_mm512_loadu_si512(from)))
+  size_t i = 0;
+#pragma GCC unroll 4
+  for (; i + kLanes <= n; i += kLanes)
+    _mm512_storeu_si512(o + i, clean(apply<kOp>(PYPTO_OPERAND(kLhs, a + i), PYPTO_OPERAND(kRhs, b + i))));
+#undef PYPTO_OPERAND
+  if (i == n) return;
+  const __mmask32 mask = first_lanes(n - i);
+#define PYPTO_OPERAND(side, from) \
+  (kSpread == Spread::side ? one : _mm512_castsi512_ph(_mm512_maskz_loadu_epi16(mask, from)))
+  _mm512_mask_storeu_epi16(o + i, mask,
+                           clean(apply<kOp>(PYPTO_OPERAND(kLhs, a + i), PYPTO_OPERAND(kRhs, b + i))));
+#undef PYPTO_OPERAND
+}
+
+template <BinaryOp kOp>
+BinaryKernel pick(Spread spread) {
+  switch (spread) {
+    case Spread::kLhs:
+      return &half_rows<kOp, Spread::kLhs>;
+    case Spread::kRhs:
+      return &half_rows<kOp, Spread::kRhs>;
+    default:
+      return &half_rows<kOp, Spread::kNone>;
+  }
+}
+
+template <class T>
+PYPTO_FP16_INLINE __m512i converted(const T* from, __mmask32 mask) {
+  if constexpr (sizeof(T) == 1) {
+    const __m256i bytes = _mm256_maskz_loadu_epi8(mask, from);
+    const __m512i words = T(-1) < T(0) ? _mm512_cvtepi8_epi16(bytes) : _mm512_cvtepu8_epi16(bytes);
+    return _mm512_castph_si512(_mm512_cvtepi16_ph(words));
+  } else {
+    const __m512i words = _mm512_maskz_loadu_epi16(mask, from);
+    return _mm512_castph_si512(T(-1) < T(0) ? _mm512_cvtepi16_ph(words) : _mm512_cvtepu16_ph(words));
+  }
+}
+
+template <class T>
+PYPTO_FP16_TARGET void from_integers(const void* in, void* out, size_t n) {
+  const auto* x = static_cast<const T*>(in);
+  auto* o = static_cast<uint16_t*>(out);
+  size_t i = 0;
+#pragma GCC unroll 4
+  for (; i + kLanes <= n; i += kLanes) _mm512_storeu_si512(o + i, converted(x + i, ~__mmask32{0}));
+  if (i == n) return;
+  const __mmask32 mask = first_lanes(n - i);
+  _mm512_mask_storeu_epi16(o + i, mask, converted(x + i, mask));
+}
+
+}  // namespace
+
+BinaryKernel half_kernel(BinaryOp op, Spread spread) {
+  if (!available()) return nullptr;
+  switch (op) {
+    case BinaryOp::kAdd:
+      return pick<BinaryOp::kAdd>(spread);
+    case BinaryOp::kSub:
+      return pick<BinaryOp::kSub>(spread);
+    case BinaryOp::kMul:
+      return pick<BinaryOp::kMul>(spread);
+    case BinaryOp::kDiv:
+      return pick<BinaryOp::kDiv>(spread);
+    default:
+      return nullptr;
+  }
+}
+
+UnaryKernel half_from_integer(DType from) {
+  if (!available()) return nullptr;
+  switch (from) {
+    case DType::kInt8:
+      return &from_integers<int8_t>;
+    case DType::kUInt8:
+      return &from_integers<uint8_t>;
+    case DType::kInt16:
+      return &from_integers<int16_t>;
+    case DType::kUInt16:
+      return &from_integers<uint16_t>;
+    default:
+      return nullptr;
+  }
+}
+
+#else
+
+BinaryKernel half_kernel(BinaryOp, Spread) { return nullptr; }
+UnaryKernel half_from_integer(DType) { return nullptr; }
+
+#endif
+
+}  // namespace pypto::vm
