@@ -141,8 +141,9 @@ vm::ExecStatus Actor::order_element(const vm::View& element, vm::AccessKind acce
   for (const auto& c : conflicts) {
     if (c.owner && !c.owner->completed) {
       w.tasks.push_back(static_cast<Task*>(c.owner)->handle);
-    } else if (c.clock) {
-      sim_.checker->acquire(id, c.clock);
+    } else {
+      if (c.clock) sim_.checker->acquire(id, c.clock);
+      dispatch.control = std::max(dispatch.control, c.owner ? static_cast<Task*>(c.owner)->time.seen : c.time);
     }
   }
   if (w.tasks.empty()) return vm::ExecStatus::kDone;
@@ -214,6 +215,11 @@ void Actor::spawn(std::unique_ptr<vm::Fiber> child, int child_lane) {
   kid.key = key;
   kid.key.lane = static_cast<int32_t>(kids.size());
   kid.fiber = std::move(child);
+  if (clock) {
+    kid.clock = std::make_unique<CoreTimer>(*sim_.timing, kid);
+    kid.timer = kid.clock.get();
+    kid.clock->wait_until(clock->now());
+  }
   if (sim_.checking) {
     const check::Clock start = sim_.checker->release(id);
     kid.id = sim_.checker->start(kid.info(), {&start, 1});
@@ -236,6 +242,7 @@ bool Actor::join() {
   }
   for (const auto& kid : kids) {
     sim_.checker->acquire(id, kid->end);
+    if (clock) clock->wait_until(kid->now());
     if (kid->side != Side::kCube) --block->vector_actors;
   }
   kids.clear();
@@ -259,6 +266,7 @@ void Actor::access(const vm::View& v, vm::AccessKind access) { record(v, access,
 
 void Actor::record(const vm::View& v, vm::AccessKind access, ir::OpId op, bool remote,
                    const std::string& name, int changes, const vm::View* source) {
+  if (clock) clock->touched(v, access != vm::AccessKind::kRead);
   ObjectRecord& object = sim_.object_of(v);
   if (object.window >= 0) Simulation::make_plain(v);
   if (access != vm::AccessKind::kRead && object.waiters > 0 && !object.dirty) {

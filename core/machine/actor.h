@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/machine/core_timer.h"
 #include "core/machine/state.h"
 
 namespace pypto::machine {
@@ -47,6 +48,8 @@ class Actor final : public vm::Env {
     if (s) return s->span;
     return fiber && !fiber->frames.empty() ? fiber->frames.back().fn->span : Span();
   }
+  /// Its time on the virtual clock, ns.
+  double now() const { return clock ? clock->now() : dispatch.control; }
   bool is_lane() const { return kind == Kind::kLane; }
   /// The part of a mixed kernel it runs: everything, the cube part, or vector lane 0 / 1.
   enum class Side : uint8_t { kWhole, kCube, kLane0, kLane1 };
@@ -80,6 +83,7 @@ class Actor final : public vm::Env {
   bool heap_waited = false;
   CollectiveState collective;
   std::vector<DelayedStore> travelling;
+  std::unique_ptr<CoreTimer> clock;  ///< while the virtual clock runs, of blocks and lanes
   std::string barrier_key;  ///< of the barrier it has arrived at
   bool barrier_passed = false;
 };

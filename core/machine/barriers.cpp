@@ -106,6 +106,7 @@ ExecStatus op_syncall(Actor& actor, vm::OpCall& call) {
   if (actor.barrier_key == key && actor.barrier_passed) {
     actor.barrier_passed = false;
     actor.barrier_key.clear();
+    if (actor.clock) actor.clock->waited(b.released_at, "syncall");
     actor.sim().checker->acquire(actor.id, b.released);
     return ExecStatus::kDone;
   }
@@ -124,11 +125,19 @@ ExecStatus op_syncall(Actor& actor, vm::OpCall& call) {
   if (!b.site) b.site = actor.site();
   b.arrived += counted == "alone" ? (actor.is_lane() ? kUnit / 2 : kUnit) : weight(actor, core_type);
   if (actor.sim().checking) b.clocks.push_back(actor.sim().checker->release(actor.id));
+  if (actor.clock) b.latest = std::max(b.latest, actor.clock->drain());
   if (b.arrived >= expected * kUnit) {
     b.released = actor.sim().checker->join(b.clocks);
     b.clocks.clear();
     b.arrived = 0;
     ++b.generation;
+    if (actor.clock) {
+      const trace::Params& p = actor.sim().timing->params();
+      b.released_at = b.latest + (soft ? p.ns(trace::Param::k_syncall_soft) +
+                                             static_cast<double>(expected) * p.ns(trace::Param::k_syncall_soft_each)
+                                       : p.ns(trace::Param::k_syncall_hard));
+      actor.clock->waited(b.released_at, "syncall");
+    }
     for (Actor* other : b.waiting) {
       other->barrier_passed = true;
       actor.sim().wake(*other);
@@ -207,6 +216,8 @@ ExecStatus op_sync_set(Actor& actor, vm::OpCall& call) {
     const check::Clock both[2] = {e.clock, actor.sim().checker->release(actor.id)};
     e.clock = actor.sim().checker->join(both);
   }
+  if (actor.clock)
+    e.at = actor.clock->drain() + actor.sim().timing->params().ns(trace::Param::k_xcore_signal);
   wake_event_waiters(actor);
   return ExecStatus::kDone;
 }
@@ -245,6 +256,7 @@ ExecStatus op_sync_wait(Actor& actor, vm::OpCall& call) {
     }
   }
   if (ok) {
+    if (actor.clock) actor.clock->waited(e.at, "sync_wait");
     actor.sim().checker->acquire(actor.id, e.clock);
     return ExecStatus::kDone;
   }

@@ -178,6 +178,12 @@ ExecStatus op_push(Actor& actor, vm::OpCall& call) {
   slot.half[lane] = box_copy(call, tile);
   slot.pushed[lane] = true;
   slot.clock[lane] = actor.sim().checker->release(actor.id);
+  if (actor.clock) {
+    const int64_t before = seq - pipe.depth[direction];  // whose slot this one is
+    if (before >= 0 && before < static_cast<int64_t>(q.freed_at.size()))
+      actor.clock->waited(q.freed_at[static_cast<size_t>(before)], name);
+    slot.ready[lane] = actor.clock->push(tile);
+  }
   ++q.pushed[lane];
   wake_pipe_waiters(actor);
   return ExecStatus::kDone;
@@ -255,6 +261,10 @@ ExecStatus op_pop(Actor& actor, vm::OpCall& call) {
   if (slot.clock[1]) actor.sim().checker->acquire(actor.id, slot.clock[1]);
   ++slot.pops;
   ++q.popped[lane];
+  if (actor.clock) {
+    actor.clock->waited(std::max(slot.ready[0], slot.ready[1]), name);
+    actor.clock->pop(v);
+  }
   call.set_result(std::move(v));
   return ExecStatus::kDone;
 }
@@ -276,6 +286,8 @@ ExecStatus op_free(Actor& actor, vm::OpCall& call) {
   ++slot.frees;
   const int consumers = direction == kC2V ? vector_lanes(actor) : 1;
   while (!q.slots.empty() && q.slots.front().frees == consumers) {
+    if (actor.clock)
+      q.freed_at.push_back(actor.now() + actor.sim().timing->params().ns(trace::Param::k_xcore_signal));
     q.slots.pop_front();
     ++q.first;
   }

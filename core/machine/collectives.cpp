@@ -258,8 +258,10 @@ ExecStatus op_comm_mark(Actor& actor, vm::OpCall& call) {
     // The own clearing notifies of the collective before count at entry: they must be in the cells.
     if (actor.sim().pending_notify_in(actor, call.view(0))) return actor.sim().wait_for_commit(actor);
     begin(actor, call);
+    if (actor.clock) actor.clock->collective(true, actor.collective.name);
   } else if (mode == "end") {
     end(actor, call);
+    if (actor.clock) actor.clock->collective(false, {});
   } else {
     const WindowPlace place = window_place(actor, call.view(0));
     if (place.domain->members.size() > 1) {

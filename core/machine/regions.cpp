@@ -27,7 +27,7 @@ void RegionTable::query(const vm::Buffer* buffer, const check::Box& box, bool wr
       const auto here = it++;
       RegionEntry& e = here->second;
       if ((scope != 0 && e.scope == scope) || !check::overlap(box, e.box)) continue;
-      out->push_back({e.owner, e.clock, e.arg, e.write});
+      out->push_back({e.owner, e.clock, e.arg, e.write, e.time});
       if (supersede && write && check::covers(box, e.box)) erase(half, here);
     }
   }
@@ -51,13 +51,14 @@ void RegionTable::add(const vm::BufferRef& buffer, RegionOwner& owner, const che
   owner.regions.push_back({buffer.get(), write, half.list.emplace(box.base, std::move(e))});
 }
 
-void RegionTable::retire(RegionOwner& owner, const check::Clock& clock) {
+void RegionTable::retire(RegionOwner& owner, const check::Clock& clock, double time) {
   for (RegionOwner::Ref& ref : owner.regions) {
     if (!ref.buffer) continue;
     RegionEntry& e = ref.it->second;
-    if (clock) {
+    if (clock || time > 0) {
       e.owner = nullptr;
       e.clock = clock;
+      e.time = time;
       ++retired_;
       continue;
     }
@@ -74,6 +75,7 @@ void RegionTable::fold_retired(check::Checker& checker) {
     for (int k = 0; k < 2; ++k) {
       Half& half = per->second.half[k];
       std::vector<check::Clock> clocks;
+      bool some = false;
       RegionEntry all;
       int64_t begin = INT64_MAX;
       int64_t end = INT64_MIN;
@@ -82,13 +84,15 @@ void RegionTable::fold_retired(check::Checker& checker) {
         if (here->second.owner) continue;
         begin = std::min(begin, here->second.box.base);
         end = std::max(end, here->second.box.end());
-        clocks.push_back(here->second.clock);
+        some = true;
+        all.time = std::max(all.time, here->second.time);
+        if (here->second.clock) clocks.push_back(here->second.clock);
         erase(half, here);
       }
-      if (clocks.empty() || unreachable) continue;
+      if (!some || unreachable) continue;
       all.box = check::box_of_range(begin, end);
       all.write = k == 1;
-      all.clock = checker.join(clocks);
+      if (!clocks.empty()) all.clock = checker.join(clocks);
       half.longest = std::max(half.longest, end - begin);
       half.list.emplace(begin, std::move(all));
       ++retired_;

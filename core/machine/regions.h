@@ -22,6 +22,7 @@ struct RegionEntry {
   RegionOwner* owner = nullptr;  ///< null once retired with a clock
   int32_t slot = -1;             ///< index in owner->regions
   check::Clock clock;            ///< of a retired owner
+  double time = 0;               ///< likewise, on the virtual clock
   int32_t arg = -1;
 };
 using RegionList = std::multimap<int64_t, RegionEntry>;  ///< by first byte
@@ -47,6 +48,7 @@ class RegionTable {
     check::Clock clock;
     int32_t arg = -1;
     bool write = false;
+    double time = 0;  ///< of its completion on the virtual clock, if it was retired
   };
 
   /// Entries that conflict with an access of `box`: those that overlap it and write, or all that overlap if
@@ -56,8 +58,9 @@ class RegionTable {
              std::vector<Conflict>* out);
   void add(const vm::BufferRef& buffer, RegionOwner& owner, const check::Box& box, bool write, int64_t scope,
            int32_t arg);
-  /// The owner has completed: drops its entries, or keeps them with `clock` if that is not null.
-  void retire(RegionOwner& owner, const check::Clock& clock);
+  /// The owner has completed: drops its entries, or keeps them with `clock` if that is not null, and with
+  /// `time` if it is positive.
+  void retire(RegionOwner& owner, const check::Clock& clock, double time = 0);
   size_t retired() const { return retired_; }
   /// Merges retired entries of each buffer into one that covers them all, and forgets storage that nobody can
   /// reach. Keeps the table in proportion to what is in flight; adds order that no program can rely on, never

@@ -76,6 +76,10 @@ Simulation::Simulation(const vm::Program& program_in, const RunOptions& options_
   } else {
     checker = check::make_null_checker();
   }
+  if (options.device_time || policy.timed() || options.want_timeline) {
+    timing = std::make_unique<Timing>(*this, options);
+    timing->ordered = policy.timed();
+  }
   last_poll_ = std::chrono::steady_clock::now();
 }
 
@@ -141,6 +145,7 @@ void Simulation::run(int entry, std::vector<HostArg>& host_args) {
   prepare_steps();
   rounds();
   checker->finish(!failed_);
+  if (timing) timing->finish();
   retain_windows();
   sort_reports();
 }

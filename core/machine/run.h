@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/diagnostic.h"
+#include "core/trace/timeline.h"
 #include "core/vm/program.h"
 
 namespace pypto::machine {
@@ -32,6 +33,11 @@ struct RunOptions {
   int64_t ring_task_window = 0, ring_heap = 0, ring_dep_pool = 0;  ///< 0 = default
   bool want_task_graph = false;                                    ///< keep tasks and edges for the report
   bool want_timeline = false;
+  int timeline_level = 4;  ///< 1 tasks, 2 and transfers and waits, 3 and 4 and instructions
+  /// Parameters of the timing model that a file replaces, by architecture and key, and the file's name (05
+  /// H-76).
+  std::map<std::string, std::map<std::string, double>> hw_params;
+  std::string hw_source;
   /// Asked about once per round and every few thousand instructions; true = stop the run (KeyboardInterrupt).
   std::function<bool()> interrupted;
 };
@@ -88,6 +94,7 @@ struct RankReport {
   std::map<std::string, int64_t> rounds;
   std::map<std::string, int64_t> peak_memory;
   double device_time_us = 0;
+  double wait_us = 0;
 };
 
 struct TaskRecord {
@@ -99,6 +106,14 @@ struct TaskRecord {
   std::vector<int> cores;
   Span span;
   double start_us = 0, end_us = 0;
+  double seen_us = 0;  ///< dependents see it complete
+  /// One block on one core, in virtual time.
+  struct Run {
+    int core = 0;
+    int block = 0;
+    double dispatch_us = 0, start_us = 0, end_us = 0;
+  };
+  std::vector<Run> runs;
   struct Arg {
     std::string name;
     std::string direction;
@@ -123,6 +138,13 @@ struct DispatchRecord {
   int rank = 0, index = 0;
   std::string program;
   CommCounters comm;
+  double begin_us = 0, end_us = 0;  ///< on the virtual clock
+};
+/// One parameter of the timing model in effect.
+struct ParameterRecord {
+  std::string key;
+  double value = 0;
+  std::string tag;
 };
 
 struct RunReport {
@@ -135,6 +157,10 @@ struct RunReport {
   std::vector<EdgeRecord> edges;
   std::vector<WindowRecord> windows;
   std::vector<DispatchRecord> dispatches;
+  bool timed = false;                       ///< whether the virtual clock ran
+  std::vector<ParameterRecord> parameters;  ///< of the timing model
+  std::string parameter_source;             ///< "default" or a file
+  std::vector<trace::Event> events;         ///< of the timeline
   bool ok = true;
 };
 

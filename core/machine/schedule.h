@@ -15,6 +15,7 @@ class Policy {
  public:
   explicit Policy(const RunOptions& options);
 
+  bool timed() const { return schedule_ == Schedule::kTimed; }
   bool explores() const { return schedule_ == Schedule::kExplore; }
   bool delays_remote() const { return explores() && delay_; }
   Schedule schedule() const { return schedule_; }

@@ -132,6 +132,7 @@ ExecStatus op_notify(Actor& actor, vm::OpCall& call) {
     n.iteration = actor.fiber->steps;
     n.sole = peer == place.me && Simulation::is_sole(actor);
   }
+  if (actor.clock) n.visible = actor.clock->notify(place.domain->members[static_cast<size_t>(peer)], &n.flow);
   sim.log_notify(std::move(n));
   return ExecStatus::kDone;
 }
@@ -155,6 +156,10 @@ ExecStatus op_wait(Actor& actor, vm::OpCall& call) {
     for (int i = 0; i < cell.rank; ++i) cell.shape[i] = cell.valid[i] = 1;
     if (sim.pending_notify_in(actor, cell)) return sim.wait_for_commit(actor);
     ++actor.dispatch.comm.wait;
+    if (actor.clock) {
+      const Timing::Seen seen = sim.timing->visible(signal.buffer->object, offset, cmp, expected);
+      actor.clock->waited(seen.time + sim.timing->params().ns(trace::Param::k_wait_poll), "wait", seen.flow);
+    }
     sim.log_wait(signal.buffer->object, offset, actor.dispatch.rank, actor.site());
     if (sim.checking) {
       check::Observe o;

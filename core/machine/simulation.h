@@ -79,6 +79,8 @@ class Simulation final : public check::Sink {
     uint64_t iteration = 0;
     int32_t value = 0;
     int32_t rank = -1;
+    double visible = 0;  ///< at the peer, on the virtual clock
+    int64_t flow = -1;
     ir::NotifyOp op = ir::NotifyOp::kAtomicAdd;
     bool applied = false;
     bool sole = false;  ///< see check::Notify
@@ -146,6 +148,7 @@ class Simulation final : public check::Sink {
   RetainedWorld* world;
   RunReport& run_report;
   std::unique_ptr<check::Checker> checker;
+  std::unique_ptr<Timing> timing;  ///< null unless time was asked for
   Policy policy;
   bool checking = false;
   bool track_tensors = false;
@@ -166,6 +169,7 @@ class Simulation final : public check::Sink {
     Actor* actor = nullptr;  ///< that is done; of a notify: the root of the issuer's block
     size_t notify = kDone;
     static constexpr size_t kDone = SIZE_MAX;
+    double time = 0;  ///< on the virtual clock
     bool done() const { return notify == kDone; }
     /// Of the block or control plane, for withholding.
     ActorKey issuer() const;
@@ -180,6 +184,8 @@ class Simulation final : public check::Sink {
   void fail_actor(Actor& actor, Diagnostic d);
   void commit();
   void withhold();
+  void order_by_time();
+  void hold_back_by_time();
   void apply(PendingNotify& n);
   void recheck_cells();
   void look_at_cell(const vm::Buffer* buffer, int64_t offset);

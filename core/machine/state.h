@@ -14,6 +14,7 @@
 #include "core/machine/cores.h"
 #include "core/machine/regions.h"
 #include "core/machine/run.h"
+#include "core/machine/timing.h"
 #include "core/vm/interp.h"
 
 /// What a simulated world consists of while it runs.
@@ -156,8 +157,10 @@ struct PipeQueue {
     int pops = 0, frees = 0;  ///< by consumers
     int split = 0;
     check::Clock clock[2];
+    double ready[2] = {0, 0};  ///< on the virtual clock
     const vm::Site* site = nullptr;
   };
+  std::deque<double> freed_at;  ///< on the virtual clock, of the slots before `first`
   int64_t first = 0;  ///< sequence number of slots.front()
   std::deque<Slot> slots;
   int64_t pushed[2] = {0, 0};  ///< sequence number of the next push of each producer lane
@@ -182,6 +185,7 @@ struct Events {
   bool both_lanes = false;        ///< ffts_mode 2: a cube wait takes one set of each lane
   int64_t whole = 0;              ///< set and awaited by one fiber that runs both sides
   check::Clock clock;
+  double at = 0;  ///< of the last set, on the virtual clock
 };
 
 /// Data of a remote_store that is still travelling (03 O-36).
@@ -205,6 +209,7 @@ struct Block {
   };
   std::map<std::string, ReservedBuffer> buffers;  ///< channel storage by name
   std::vector<size_t> notifies;                   ///< logged in this round by its actors
+  std::unique_ptr<BlockTime> time;                ///< while the virtual clock runs
 };
 
 /// One barrier of the blocks of a task (01 L-169).
@@ -214,6 +219,8 @@ struct BarrierState {
   std::vector<Actor*> waiting;
   std::vector<check::Clock> clocks;
   check::Clock released;  ///< join of the last complete generation
+  double latest = 0;      ///< arrival, on the virtual clock
+  double released_at = 0;
   const vm::Site* site = nullptr;
 };
 
@@ -255,7 +262,7 @@ struct Task : RegionOwner {
   std::vector<check::Clock> ends;
   std::map<std::string, BarrierState> barriers;
   std::vector<std::unique_ptr<Block>> running;
-  double start_us = 0;
+  TaskTime time;
   int record = -1;  ///< index in RunReport::tasks
 };
 
@@ -293,6 +300,7 @@ struct HostStep : RegionOwner {
   enum class State : uint8_t { kPending, kRunning, kDone } state = State::kPending;
   std::unique_ptr<Dispatch> dispatch;
   check::Clock end;
+  double done = 0;  ///< on the virtual clock
 };
 
 /// One execution of a device orchestration.
@@ -319,6 +327,9 @@ struct Dispatch {
   std::vector<check::Clock> ends;
   CommCounters comm;
   std::vector<Actor*> blocked_on_tasks;  ///< control planes waiting for completions, slots or heap
+  /// On the virtual clock: begin, the control plane now, the latest completion that was seen.
+  double begin = 0, control = 0, end = 0;
+  std::unordered_map<int64_t, double> seen;  ///< completions by handle, while the virtual clock runs
 };
 
 /// A device: its cores and the tasks that are ready for them.

@@ -178,6 +178,7 @@ void Simulation::start_dispatch(HostStep& step) {
   std::vector<check::Clock> after;
   for (const auto& p : step.preds) after.push_back(steps[static_cast<size_t>(p.step)]->end);
   if (checking) d.start = checker->join(after);
+  if (timing) timing->begin_dispatch(step, d);
   std::vector<ArgValue> args;
   bind_dispatch_args(step, fn, &args);
   if (!is_control_plane(fn)) {
@@ -215,6 +216,7 @@ void Simulation::maybe_finish(Dispatch& d) {
   if (!d.orch_done || d.live > 0 || d.step->state != HostStep::State::kRunning) return;
   HostStep& step = *d.step;
   if (checking) step.end = checker->join(d.ends);
+  if (timing) timing->end_dispatch(step, d);
   RankReport& rank = run_report.ranks[static_cast<size_t>(d.rank)];
   add(rank.comm, d.comm);
   DispatchRecord record;
@@ -222,6 +224,8 @@ void Simulation::maybe_finish(Dispatch& d) {
   record.index = d.number;
   record.program = d.fn->name;
   record.comm = d.comm;
+  record.begin_us = d.begin / 1000;
+  record.end_us = d.end / 1000;
   run_report.dispatches.push_back(std::move(record));
   finished_dispatches_.push_back(std::move(step.dispatch));
   finish_step(step);
@@ -271,6 +275,7 @@ void Simulation::run_callback(HostStep& step) {
   std::vector<check::Clock> after;
   for (const auto& p : step.preds) after.push_back(steps[static_cast<size_t>(p.step)]->end);
   if (checking) step.end = checker->join(after);
+  if (timing) timing->callback(step);
   try {
     callback(fn.name, fn.host_callable, args);
   } catch (Failure& failure) {

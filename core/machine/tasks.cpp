@@ -210,12 +210,18 @@ bool Simulation::submit(Dispatch& d, Actor* orch, Submission s, int64_t* handle)
                                    slice_text(task.args[static_cast<size_t>(u.arg)].view)
                              : std::string("predicate"));
       }
+      if (timing) {
+        if (!c.owner) task.time.ready = std::max(task.time.ready, c.time);
+        if (c.owner && c.owner->completed)
+          task.time.ready = std::max(task.time.ready, static_cast<Task*>(c.owner)->time.seen);
+      }
       add_edge(task, c.owner, c.clock, u.arg, reason);
     }
   }
   for (const int64_t entry : s.deps) {
     if (entry <= 0) continue;
     const int64_t dep = task_of(entry);
+    if (timing) task.time.ready = std::max(task.time.ready, timing->seen(d, dep));
     const auto it = d.tasks.find(dep);
     if (it != d.tasks.end() && !it->second->completed) {
       add_edge(task, it->second.get(), nullptr, -1, "deps=");
@@ -237,6 +243,7 @@ bool Simulation::submit(Dispatch& d, Actor* orch, Submission s, int64_t* handle)
     ++rank.tasks;
     ++rank.kernels[task.fn->name];
   }
+  if (timing) timing->submitted(task);
   if (task.pending == 0) ready(task);
   return true;
 }
@@ -362,6 +369,11 @@ void Simulation::start_block(Device& device, Task& task) {
     }
   }
   if (checking) actor.id = checker->start(actor.info(), {&task.start, 1});
+  if (timing) {
+    timing->start_block(*block);
+    actor.clock = std::make_unique<CoreTimer>(*timing, actor);
+    actor.timer = actor.clock.get();
+  }
   task.running.push_back(std::move(block));
   make_runnable(actor);
   for (Diagnostic& d : vm::bind_symbols(frame)) {
@@ -380,6 +392,7 @@ void Simulation::start_block(Device& device, Task& task) {
 
 void Simulation::block_done(Block& block) {
   Task& task = *block.task;
+  if (timing) timing->end_block(block);
   devices[static_cast<size_t>(task.dispatch->rank)]->cores.give(block.cores);
   touched_devices_.push_back(task.dispatch->rank);
   check_pipes_at_end(block);
@@ -399,6 +412,12 @@ void Simulation::condition_met(Task& task) {
                           task.conditions.begin());
   if (i < task.conditions.size()) {
     Condition& c = task.conditions[i];
+    if (timing) {
+      const double seen =
+          timing->visible(c.buffer->object, c.offset, ir::WaitCmp::kGe, c.expected).time +
+          timing->params().ns(trace::Param::k_wait_poll);
+      task.time.last = std::max(task.time.last, seen);
+    }
     if (checking) {
       check::Observe o;
       o.info.rank = task.dispatch->rank;
@@ -444,10 +463,12 @@ void Simulation::complete(Task& task) {
       d.old_clocks.clear();
     }
   }
-  d.regions.retire(task, end);
+  if (timing) timing->completed(task);
+  d.regions.retire(task, end, task.time.seen);
   if (d.regions.retired() > kKeptRegions) d.regions.fold_retired(*checker);
   for (Task* succ : task.successors) {
     if (end) succ->after.push_back(end);
+    succ->time.ready = std::max(succ->time.ready, task.time.seen);
     if (--succ->pending == 0) ready(*succ);
   }
   for (Task* pred : task.predecessors) {

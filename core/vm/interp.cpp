@@ -169,6 +169,10 @@ class Interpreter {
       --left;
       ++fiber_.steps;
       const Insn& in = f.fn->code[static_cast<size_t>(f.pc)];
+      if (env_.timer != nullptr) {
+        if (left + 1 < quantum && env_.timer->expired()) return RunStatus::kQuantum;
+        time_scalar(f, in);
+      }
       const ExecStatus status = step(f, in);
       if (status == ExecStatus::kDone && in.op != Opcode::kReturn) continue;
       if (status == ExecStatus::kBlocked) return RunStatus::kBlocked;
@@ -219,6 +223,26 @@ class Interpreter {
 
   Scalar& s(Frame& f, int32_t i) { return f.s[static_cast<size_t>(i)]; }
   View& v(Frame& f, int32_t i) { return f.v[static_cast<size_t>(i)]; }
+
+  /// Scalar statements and loop iterations (05 H-64); operations are told where they run.
+  void time_scalar(Frame& f, const Insn& in) {
+    switch (in.op) {
+      case Opcode::kScalar:
+      case Opcode::kCast:
+      case Opcode::kBranchFalse:
+      case Opcode::kArrayGet:
+      case Opcode::kArraySet:
+        env_.timer->scalar();
+        break;
+      case Opcode::kForTest: {
+        const int64_t i = s(f, in.a).i;
+        if (s(f, in.c).i > 0 ? i < s(f, in.b).i : i > s(f, in.b).i) env_.timer->loop();
+        break;
+      }
+      default:
+        break;
+    }
+  }
 
   ExecStatus step(Frame& f, const Insn& in) {
     switch (in.op) {
@@ -381,6 +405,7 @@ class Interpreter {
     }
     if (!c.on_chip) {
       v(f, in.dst) = env_.create(c, shape);
+      if (env_.timer) env_.timer->created(v(f, in.dst));
       return;
     }
     View value;
@@ -389,10 +414,39 @@ class Interpreter {
     value.buffer = BufferRef(pool_alloc(value.elements() * dtype_bytes(c.dtype), true));
     value.buffer->written.all = c.has_init;
     if (c.has_init && c.init != 0) fill_elements(value.data(), c.dtype, c.init, value.elements());
+    if (env_.timer) env_.timer->created(value);
     v(f, in.dst) = std::move(value);
   }
 
+  /// The results of `insn` that are arrays; the others are empty.
+  std::span<const View> result_views(Frame& f, const OpInsn& insn) {
+    results_.clear();
+    for (const Reg& r : insn.results) results_.push_back(r.cls == RegClass::kView ? v(f, r.index) : View());
+    return results_;
+  }
+
+  ExecStatus timed_operation(Frame& f, const OpInsn& insn) {
+    FrameCall call(f, insn, env_);
+    env_.timer->begin(call, insn);
+    ExecStatus status = ExecStatus::kDone;
+    try {
+      const ExecFn fn = exec_function(insn.op);
+      status = fn ? fn(call) : env_.machine_op(call);
+    } catch (...) {
+      env_.timer->abandon();
+      throw;
+    }
+    if (status == ExecStatus::kBlocked) {
+      env_.timer->abandon();
+    } else {
+      env_.timer->end(call, insn, result_views(f, insn));
+      results_.clear();
+    }
+    return status;
+  }
+
   ExecStatus operation(Frame& f, const OpInsn& insn) {
+    if (env_.timer) return timed_operation(f, insn);
     FrameCall call(f, insn, env_);
     if (control_plane(*f.fn)) {
       if (order_control_plane(call, env_) == ExecStatus::kBlocked) return ExecStatus::kBlocked;
@@ -524,6 +578,7 @@ class Interpreter {
   Fiber& fiber_;
   const Program& program_;
   Env& env_;
+  std::vector<View> results_;  ///< of the operation that is timed
 };
 
 /// Services of a chain: those of an operation. The loads and stores that belong to it run as far as possible
@@ -546,12 +601,18 @@ class ChainServices final : public ChainHost {
   void load() {
     for (const FoldedOp& o : insn_.loads) {
       with_site(o, [&](OpCall& call) {
+        const OpInsn& insn = frame_.fn->ops[static_cast<size_t>(o.op)];
+        if (env_.timer) env_.timer->begin(call, insn);
         View window;
         if (load_window(call, &window)) {
           call.set_result(std::move(window), 0);
           declared_ |= uint32_t{1} << o.value;
         } else {
           exec_function(call.op)(call);
+        }
+        if (env_.timer) {
+          const View& result = frame_.v[static_cast<size_t>(insn.results[0].index)];
+          env_.timer->loaded(o.value, insn, result);
         }
       });
     }
@@ -564,17 +625,24 @@ class ChainServices final : public ChainHost {
   }
   void placed(size_t output, const View& target) override {
     with_site(*store_of(output), [&](OpCall& call) { finish_store(call, target); });
+    if (env_.timer) env_.timer->stored(static_cast<int32_t>(output), target);
     placed_ |= uint32_t{1} << output;
   }
   /// The stores that the chain did not do, and the registers of the values that live on.
   void finish(std::span<View> results) {
+    if (env_.timer) env_.timer->outputs(insn_, results);
     uint32_t stored = 0;
     for (const FoldedOp& o : insn_.stores) {
       stored |= uint32_t{1} << o.value;
       if ((placed_ >> o.value & 1) != 0) continue;
       View& value = frame_.v[static_cast<size_t>(insn_.outputs[static_cast<size_t>(o.value)].index)];
       value = results[static_cast<size_t>(o.value)];
-      with_site(o, [&](OpCall& call) { exec_function(call.op)(call); });
+      with_site(o, [&](OpCall& call) {
+        const OpInsn& insn = frame_.fn->ops[static_cast<size_t>(o.op)];
+        if (env_.timer) env_.timer->begin(call, insn);
+        exec_function(call.op)(call);
+        if (env_.timer) env_.timer->end(call, insn, {});
+      });
       value = View();
     }
     for (size_t i = 0; i < results.size(); ++i) {
@@ -623,6 +691,7 @@ void Interpreter::run_chain_insn(Frame& f, int32_t index, Env& env) {
   services.load();
   for (size_t i = 0; i < insn.inputs.size(); ++i) inputs[i] = &v(f, insn.inputs[i].index);
   for (size_t i = 0; i < insn.scalars.size(); ++i) scalars[i] = s(f, insn.scalars[i].index);
+  if (env.timer) env.timer->steps(insn, {inputs, insn.inputs.size()});
   run_chain(insn.chain, {inputs, insn.inputs.size()}, {scalars, insn.scalars.size()}, services,
             results.views);
   services.finish(results.views);

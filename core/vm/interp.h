@@ -7,6 +7,7 @@
 
 #include "core/vm/exec.h"
 #include "core/vm/program.h"
+#include "core/vm/timer.h"
 
 namespace pypto::vm {
 
@@ -67,6 +68,8 @@ class Env {
   virtual void spawn(std::unique_ptr<Fiber> child, int lane) = 0;
   virtual bool join() = 0;  ///< all spawned children finished (their fibers are available through children())
   virtual std::vector<std::unique_ptr<Fiber>>& children() = 0;
+
+  Timer* timer = nullptr;  ///< the virtual clock of a core, when time was asked for
 };
 
 /// Runs `fiber` until it is done, blocks, or has executed `quantum` instructions. Throws Failure on a fault,

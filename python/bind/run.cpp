@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "core/trace/core_clock.h"
 #include "python/bind/args.h"
 #include "python/bind/gil.h"
 #include "python/bind/host.h"
@@ -80,6 +81,7 @@ nb::list ranks_list(const RunReport& r) {
     d["rounds"] = nb::cast(k.rounds);
     d["peak_memory"] = nb::cast(k.peak_memory);
     d["device_time_us"] = k.device_time_us;
+    d["wait_us"] = k.wait_us;
     out.append(d);
   }
   return out;
@@ -99,6 +101,11 @@ nb::list tasks_list(const RunReport& r) {
     d["line"] = t.span.known() ? nb::object(nb::int_(t.span.line)) : nb::none();
     d["start_us"] = t.start_us;
     d["end_us"] = t.end_us;
+    d["seen_us"] = t.seen_us;
+    nb::list runs;
+    for (const auto& x : t.runs)
+      runs.append(nb::make_tuple(x.core, x.block, x.dispatch_us, x.start_us, x.end_us));
+    d["runs"] = runs;
     nb::list args;
     for (const auto& a : t.args) {
       nb::dict e;
@@ -151,8 +158,32 @@ nb::list dispatches_list(const RunReport& r) {
     d["index"] = x.index;
     d["program"] = x.program;
     d["comm"] = comm_dict(x.comm);
+    d["begin_us"] = x.begin_us;
+    d["end_us"] = x.end_us;
     out.append(d);
   }
+  return out;
+}
+
+/// Events of the timeline as tuples: kind, rank, core, pipe, begin and end in us, name, kernel, file, line,
+/// bytes, peer, id.
+nb::list events_list(const RunReport& r) {
+  nb::list out;
+  for (const auto& e : r.events) {
+    const bool known = e.span.known();
+    out.append(nb::make_tuple(
+        trace::event_name(e.kind), e.rank, e.core,
+        e.pipe < 0 ? nb::object(nb::none()) : nb::object(nb::str(trace::pipe_name(static_cast<trace::CorePipe>(e.pipe)))),
+        e.begin_ns / 1000, e.end_ns / 1000, e.name, e.kernel,
+        known ? nb::object(nb::str(e.span.file->path.c_str())) : nb::object(nb::none()), known ? e.span.line : 0,
+        e.bytes, e.peer, e.id));
+  }
+  return out;
+}
+
+nb::list parameters_list(const RunReport& r) {
+  nb::list out;
+  for (const auto& p : r.parameters) out.append(nb::make_tuple(p.key, p.value, p.tag));
   return out;
 }
 
@@ -352,6 +383,12 @@ void set_option(PyOptions& py, const std::string& name, nb::handle value) {
     o.want_task_graph = nb::cast<bool>(value);
   else if (name == "want_timeline")
     o.want_timeline = nb::cast<bool>(value);
+  else if (name == "timeline_level")
+    o.timeline_level = static_cast<int>(integer());
+  else if (name == "hw_params")
+    o.hw_params = nb::cast<std::map<std::string, std::map<std::string, double>>>(value);
+  else if (name == "hw_source")
+    o.hw_source = text();
   else
     throw nb::type_error(("RunOptions has no field '" + name + "'").c_str());
 }
@@ -404,7 +441,13 @@ void register_run(nb::module_& m) {
   PYPTO_OPTION(ring_dep_pool, int64_t);
   PYPTO_OPTION(want_task_graph, bool);
   PYPTO_OPTION(want_timeline, bool);
+  PYPTO_OPTION(timeline_level, int);
+  PYPTO_OPTION(hw_source, std::string);
 #undef PYPTO_OPTION
+  using HwParams = std::map<std::string, std::map<std::string, double>>;
+  options.def_prop_rw(
+      "hw_params", [](const PyOptions& o) { return o.options.hw_params; },
+      [](PyOptions& o, HwParams v) { o.options.hw_params = std::move(v); });
   options.def(
       "stop", [](PyOptions& o) { o.stop->store(true); },
       "Asks a run that uses these options to end; any thread.");
@@ -425,7 +468,11 @@ void register_run(nb::module_& m) {
       .def_prop_ro("tasks", [](const PyReport& r) { return tasks_list(*r.report); })
       .def_prop_ro("edges", [](const PyReport& r) { return edges_list(*r.report); })
       .def_prop_ro("windows", [](const PyReport& r) { return windows_list(*r.report); })
-      .def_prop_ro("dispatches", [](const PyReport& r) { return dispatches_list(*r.report); });
+      .def_prop_ro("dispatches", [](const PyReport& r) { return dispatches_list(*r.report); })
+      .def_prop_ro("timed", [](const PyReport& r) { return r.report->timed; })
+      .def_prop_ro("parameter_source", [](const PyReport& r) { return r.report->parameter_source; })
+      .def_prop_ro("parameters", [](const PyReport& r) { return parameters_list(*r.report); })
+      .def_prop_ro("events", [](const PyReport& r) { return events_list(*r.report); });
 
   nb::class_<PyWorld>(m, "World", "Devices, windows and signals that outlive one run.")
       .def_prop_ro("window_groups", [](const PyWorld& w) { return w.world->window_groups(); });

@@ -301,6 +301,9 @@ class RunOptions:
     ring_dep_pool: int
     want_task_graph: bool
     want_timeline: bool
+    timeline_level: int
+    hw_params: dict[str, dict[str, float]]
+    hw_source: str
     def __init__(self, **fields: Any) -> None: ...
     def stop(self) -> None:
         """Asks a run that uses these options to end; from any thread."""
@@ -351,6 +354,12 @@ class RunReport:
     edges: list[dict[str, Any]]
     windows: list[dict[str, Any]]
     dispatches: list[dict[str, Any]]
+    timed: bool
+    parameter_source: str
+    parameters: list[tuple[str, float, str]]
+    """``key value tag`` of the timing model, when the virtual clock ran."""
+    events: list[tuple[Any, ...]]
+    """``kind rank core pipe begin_us end_us name kernel file line bytes peer id`` of the timeline."""
 
 def check_args(
     compiled: Compiled,

@@ -112,7 +112,15 @@ def _write_dispatch(
         )
     if dfx.enable_chip_swimlane:
         (folder / "chip_swimlane_records.json").write_text(
-            json.dumps({"chip_swimlane_level": dfx.enable_chip_swimlane, "tasks": swimlane(tasks, kernels)}, indent=1),
+            json.dumps(
+                {
+                    "chip_swimlane_level": dfx.enable_chip_swimlane,
+                    "tasks": swimlane(tasks, kernels),
+                    "note": report.time_note,
+                    "parameters": report.parameters,
+                },
+                indent=1,
+            ),
             encoding="utf-8",
         )
     if dfx.enable_scope_stats:
@@ -131,9 +139,10 @@ def swimlane(tasks: list[dict[str, Any]], kernels: dict[str, int]) -> list[dict[
     """Return one record per executed task and core."""
     rows = []
     for t in tasks:
-        cores = t["cores"] or [0]
         kinds = t.get("core_type") or "aiv"
-        for core in cores:
+        whole = (t["start_us"], t["start_us"], t["end_us"])
+        runs = [run[0:1] + run[2:] for run in t["runs"]] or [(core, *whole) for core in t["cores"] or [0]]
+        for core, dispatched, start, end in runs:
             rows.append(
                 {
                     "task_id": int(t["id"]),
@@ -142,11 +151,11 @@ def swimlane(tasks: list[dict[str, Any]], kernels: dict[str, int]) -> list[dict[
                     "ring_id": 0,
                     "core_type": str(kinds),
                     "kernel": t["kernel"],
-                    "start_time_us": float(t["start_us"]),
-                    "end_time_us": float(t["end_us"]),
-                    "duration_us": float(t["end_us"] - t["start_us"]),
-                    "dispatch_time_us": float(t["start_us"]),
-                    "finish_time_us": float(t["end_us"]),
+                    "start_time_us": float(start),
+                    "end_time_us": float(end),
+                    "duration_us": float(end - start),
+                    "dispatch_time_us": float(dispatched),
+                    "finish_time_us": float(t["seen_us"]),
                 }
             )
     return rows
@@ -170,10 +179,8 @@ def _write_pmu(path: Path, tasks: list[dict[str, Any]], group: int) -> None:
         out = csv.writer(file)
         out.writerow(["task", "kernel", "core", "group", "start_us", "end_us", "busy_us"])
         for t in tasks:
-            for core in t["cores"] or [0]:
-                out.writerow(
-                    [t["id"], t["kernel"], core, group, t["start_us"], t["end_us"], t["end_us"] - t["start_us"]]
-                )
+            for core, _, _, start, end in t["runs"]:
+                out.writerow([t["id"], t["kernel"], core, group, start, end, end - start])
 
 
 def _write_args(

@@ -68,6 +68,21 @@ class RunReport:
         return self._native.host_time_us
 
     @property
+    def time_note(self) -> str:
+        """What absolute times are worth: `simulated time; parameters: default`, or the file they come from."""
+        return f"simulated time; parameters: {self._native.parameter_source or 'default'}"
+
+    @property
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        """The timing model in effect: key -> `{"value", "tag"}`; empty unless the cost model ran."""
+        return {key: {"value": value, "tag": tag} for key, value, tag in self._native.parameters}
+
+    @property
+    def cube_cores(self) -> int:
+        """Cube cores of a device: the numbers of its vector cores follow theirs."""
+        return 36 if self.platform.startswith("a5") else 24
+
+    @property
     def ok(self) -> bool:
         """Whether the run had no failure."""
         return self._native.ok
@@ -96,6 +111,11 @@ class RunReport:
         return self._native.edges
 
     @property
+    def events(self) -> list[tuple[Any, ...]]:
+        """Transfers, waits and instructions on the virtual clock, if a timeline was asked for."""
+        return self._native.events
+
+    @property
     def windows(self) -> list[dict[str, Any]]:
         """Windows of the run."""
         return self._native.windows
@@ -120,6 +140,7 @@ class RunReport:
             "world_size": self.world_size,
             "device_time_us": self.device_time_us,
             "host_time_us": self.host_time_us,
+            **({"time": self.time_note} if self._native.timed else {}),
             "ok": self.ok,
             "ranks": [_jsonable(vars(r)) for r in self.ranks],
             "diagnostics": [_jsonable(d.to_dict()) for d in self.diagnostics],
@@ -129,14 +150,9 @@ class RunReport:
 
     def save_timeline(self, path: str | os.PathLike[str]) -> None:
         """Write a Chrome/Perfetto trace of the run."""
-        import json
-        from pathlib import Path
+        from pypto.runtime import _timeline
 
-        from pypto.runtime._timeline import trace_events
-
-        Path(path).write_text(
-            json.dumps({"traceEvents": trace_events(self), "displayTimeUnit": "ns"}), encoding="utf-8"
-        )
+        _timeline.write(path, self)
 
     def save_task_graph(self, path: str | os.PathLike[str]) -> None:
         """Write the task graph: JSON, or `.dot` / `.svg` by the suffix of `path`."""
@@ -153,6 +169,8 @@ class RunReport:
         for r in self.ranks:
             busy = ", ".join(f"{k} {v}" for k, v in r.comm.items() if isinstance(v, (int, float)) and v)
             lines.append(f"  rank {r.rank}: {r.tasks} task(s), {len(r.kernels)} kernel(s){'; ' + busy if busy else ''}")
+        if self._native.timed:
+            lines.append(f"  {self.time_note}")
         return "\n".join(lines)
 
 

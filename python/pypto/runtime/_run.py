@@ -26,6 +26,7 @@ _VARIABLES = frozenset(
         b"PTO2_RING_DEP_POOL",
         b"PYPTO_SIM",
         b"PYPTO_TRACE",
+        b"PYPTO_HW_PARAMS",
     )
 )
 _TRACE = frozenset((b"PYPTO_TRACE",))
@@ -80,10 +81,17 @@ def _options(config: Any, ids: tuple[int, ...], dfx: Any, device_time: bool) -> 
         collect=sim.collect,
         delay_remote=sim.delay_remote,
         rank_weights=dict(sim.rank_weights),
-        device_time=sim.device_time or device_time or timeline,
+        device_time=sim.device_time or device_time or timeline or bool(getattr(dfx, "enable_pmu", 0)),
         want_task_graph=graph or timeline,
         want_timeline=timeline,
+        timeline_level=dfx.enable_chip_swimlane if dfx is not None and dfx.enable_chip_swimlane else 4,
     )
+    parameters = _env.get("PYPTO_HW_PARAMS")
+    if parameters:
+        from pypto.runtime import _hw_params
+
+        options.hw_params = _hw_params.load(parameters)
+        options.hw_source = parameters
     for name in _RING_NAMES:
         sizes = _rings.effective_ring(name, getattr(config, name) if config is not None else None)
         setattr(options, name, _smallest(sizes))

@@ -110,6 +110,7 @@ class BenchmarkStats:
     rounds_dispatches: list[dict[int, list[TraceInvocation]]] = field(default_factory=list)
     fallback_flattened: bool = False
     unstable_dispatch_slots: bool = False
+    parameters: str = ""  # of the timing model: "default", or the file that replaced some
 
     @property
     def samples(self) -> list[float]:
@@ -266,6 +267,7 @@ class BenchmarkStats:
                 f"BenchmarkStats: {self.rounds} rounds after {self.warmup} warm-up",
                 line("device", self.device_wall_us),
                 line("host  ", self.host_wall_us),
+                *([f"  device: simulated time; parameters: {self.parameters}"] if self.parameters else []),
             ]
         )
 
@@ -327,6 +329,7 @@ def _stats(calls: list[list[dict[str, Any]]], rounds: int, warmup: int) -> Bench
     stats = BenchmarkStats(rounds=rounds, warmup=warmup)
     number = 0
     for records in calls:
+        stats.parameters = next((r["parameters"] for r in records if r.get("parameters")), stats.parameters)
         dispatches: dict[int, list[TraceInvocation]] = {}
         for r in records:
             pid = r["rank"]
@@ -367,16 +370,12 @@ def _records(report: Any, call: int, title: str, begin_ns: int, end_ns: int) -> 
     tasks: dict[tuple[int, int], list[Any]] = {}
     for t in report.tasks:
         tasks.setdefault((t["rank"], t["dispatch"]), []).append(t)
-    total = {r["rank"]: r["device_time_us"] for r in report.ranks}
-    share = {rank: sum(1 for d in dispatches if d["rank"] == rank) for rank in {d["rank"] for d in dispatches}}
     for d in dispatches:
         mine = tasks.get((d["rank"], d["index"]), [])
         begin = min((t["start_us"] for t in mine), default=0.0)
         end = max((t["end_us"] for t in mine), default=0.0)
-        effective = end - begin
-        wall = (total.get(d["rank"]) or report.device_time_us) / share[d["rank"]]
-        wall = max(wall, effective, 1e-3)
-        effective = min(effective, wall) if effective > 0 else wall
+        wall = max(d.get("end_us", 0.0) - d.get("begin_us", 0.0), 1e-3)  # a program without tasks
+        effective = end - begin if end > begin else wall
         rows.append(
             {
                 "call": call,
@@ -385,9 +384,10 @@ def _records(report: Any, call: int, title: str, begin_ns: int, end_ns: int) -> 
                 "program": d["program"],
                 "host_ts": begin_ns,
                 "host_ns": end_ns - begin_ns,
-                "device_ts": begin * 1e3,
+                "device_ts": d.get("begin_us", begin) * 1e3,
                 "device_ns": wall * 1e3,
                 "effective_ns": effective * 1e3,
+                "parameters": report.parameter_source,
             }
         )
     return rows
