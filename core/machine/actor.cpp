@@ -143,7 +143,8 @@ vm::ExecStatus Actor::order_element(const vm::View& element, vm::AccessKind acce
       w.tasks.push_back(static_cast<Task*>(c.owner)->handle);
     } else {
       if (c.clock) sim_.checker->acquire(id, c.clock);
-      dispatch.control = std::max(dispatch.control, c.owner ? static_cast<Task*>(c.owner)->time.seen : c.time);
+      dispatch.control =
+          std::max(dispatch.control, c.owner ? static_cast<Task*>(c.owner)->time.seen : c.time);
     }
   }
   if (w.tasks.empty()) return vm::ExecStatus::kDone;

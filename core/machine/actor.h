@@ -84,7 +84,7 @@ class Actor final : public vm::Env {
   CollectiveState collective;
   std::vector<DelayedStore> travelling;
   std::unique_ptr<CoreTimer> clock;  ///< while the virtual clock runs, of blocks and lanes
-  std::string barrier_key;  ///< of the barrier it has arrived at
+  std::string barrier_key;           ///< of the barrier it has arrived at
   bool barrier_passed = false;
 };
 

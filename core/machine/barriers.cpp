@@ -133,9 +133,10 @@ ExecStatus op_syncall(Actor& actor, vm::OpCall& call) {
     ++b.generation;
     if (actor.clock) {
       const trace::Params& p = actor.sim().timing->params();
-      b.released_at = b.latest + (soft ? p.ns(trace::Param::k_syncall_soft) +
-                                             static_cast<double>(expected) * p.ns(trace::Param::k_syncall_soft_each)
-                                       : p.ns(trace::Param::k_syncall_hard));
+      b.released_at =
+          b.latest + (soft ? p.ns(trace::Param::k_syncall_soft) +
+                                 static_cast<double>(expected) * p.ns(trace::Param::k_syncall_soft_each)
+                           : p.ns(trace::Param::k_syncall_hard));
       actor.clock->waited(b.released_at, "syncall");
     }
     for (Actor* other : b.waiting) {

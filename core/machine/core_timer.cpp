@@ -13,9 +13,9 @@ namespace {
 
 using ir::MemorySpace;
 using ir::OpId;
+using trace::CorePipe;
 using trace::Param;
 using trace::Path;
-using trace::CorePipe;
 using trace::Touch;
 using vm::View;
 
@@ -218,7 +218,8 @@ CoreTimer::Dependency CoreTimer::in(const View& v, MemorySpace space) {
       d.core = vector;
       d.pipe = CorePipe::kMte3;
     } else {
-      d = transfer(vector, CorePipe::kMte3, Path::kVecGm, packed(bytes), {touch_of(v, false)}, {}, -1, {}, "move");
+      d = transfer(vector, CorePipe::kMte3, Path::kVecGm, packed(bytes), {touch_of(v, false)}, {}, -1, {},
+                   "move");
       d = transfer(cube, CorePipe::kMte2, Path::kGmMat, packed(bytes), {}, after(), -1, {}, "move");
     }
   } else if (from == MemorySpace::kAcc) {
@@ -226,15 +227,16 @@ CoreTimer::Dependency CoreTimer::in(const View& v, MemorySpace space) {
     if (space == MemorySpace::kVec && !a5)
       d = transfer(vector, CorePipe::kMte2, Path::kGmVec, packed(bytes), {}, after(), -1, {}, "move");
   } else if (space == MemorySpace::kVec) {
-    d = transfer(cube, CorePipe::kMte3, Path::kMatGm, packed(bytes), {touch_of(v, false)}, {}, -1, {}, "move");
+    d = transfer(cube, CorePipe::kMte3, Path::kMatGm, packed(bytes), {touch_of(v, false)}, {}, -1, {},
+                 "move");
     d = transfer(vector, CorePipe::kMte2, Path::kGmVec, packed(bytes), {}, after(), -1, {}, "move");
   }
   if (space != MemorySpace::kVec && space != MemorySpace::kMat) {
     const Touch read = touch_of(v, false);
     const bool first = d.core < 0;  // straight out of the value's own memory
     d.finish = run(cube, CorePipe::kMte1, trace::transfer_time(p_, path_from_mat(space), packed(bytes)),
-                   std::span<const Touch>(&read, first ? 1 : 0), first ? std::span<const Dependency>() : after(),
-                   "move", bytes);
+                   std::span<const Touch>(&read, first ? 1 : 0),
+                   first ? std::span<const Dependency>() : after(), "move", bytes);
     d.core = cube;
     d.pipe = CorePipe::kMte1;
   }
@@ -448,11 +450,11 @@ void CoreTimer::vector_op(const vm::OpCall& call, const vm::OpInsn& insn, std::s
   }
   const bool expands = row.cost == ir::CostClass::kExpand;
   for (const View& r : results) {
-    if (!r.empty() && r.rank > 0 && (expands || shapes.empty() || insn.op == OpId::k_cast)) shapes.push_back(&r);
+    if (!r.empty() && r.rank > 0 && (expands || shapes.empty() || insn.op == OpId::k_cast))
+      shapes.push_back(&r);
   }
-  std::stable_sort(shapes.begin(), shapes.end(), [](const View* a, const View* b) {
-    return a->valid_elements() > b->valid_elements();
-  });
+  std::stable_sort(shapes.begin(), shapes.end(),
+                   [](const View* a, const View* b) { return a->valid_elements() > b->valid_elements(); });
   if (row.cost == ir::CostClass::kMove && !operands_.empty() && insn.op != OpId::k_transpose) {
     // What moves is the source, not the tile it goes into.
     const size_t source = insn.op == OpId::k_assemble && operands_.size() > 1 ? 1 : 0;
@@ -460,12 +462,13 @@ void CoreTimer::vector_op(const vm::OpCall& call, const vm::OpInsn& insn, std::s
     if (insn.op == OpId::k_concat || insn.op == OpId::k_extract) shapes = {&results[0]};
   }
   const trace::Extent extent = trace::extent_of(shapes);
-  const DType dtype = !operands_.empty()  ? operands_[0].second.dtype
-                      : !shapes.empty()   ? shapes[0]->dtype
-                                          : DType::kFp32;
+  const DType dtype = !operands_.empty() ? operands_[0].second.dtype
+                      : !shapes.empty()  ? shapes[0]->dtype
+                                         : DType::kFp32;
   const DType to = !results.empty() ? results[0].dtype : dtype;
   double duration = 0;
-  if (insn.op == OpId::k_mrgsort || insn.op == OpId::k_mrgsort_format1 || insn.op == OpId::k_mrgsort_format2) {
+  if (insn.op == OpId::k_mrgsort || insn.op == OpId::k_mrgsort_format1 ||
+      insn.op == OpId::k_mrgsort_format2) {
     const int64_t pairs = !results.empty() ? results[0].valid_elements() / 2 : 0;
     int64_t merges = 1;
     if (operands_.size() == 1 && !operands_.empty()) {
@@ -494,8 +497,8 @@ void CoreTimer::product(const vm::OpCall&, const vm::OpInsn& insn, std::span<con
     return;
   }
   const View& out = results[0];
-  const bool mx = insn.op == OpId::k_matmul_mx || insn.op == OpId::k_matmul_mx_acc ||
-                  insn.op == OpId::k_matmul_mx_bias;
+  const bool mx =
+      insn.op == OpId::k_matmul_mx || insn.op == OpId::k_matmul_mx_acc || insn.op == OpId::k_matmul_mx_bias;
   const ir::OpRow& row = ir::op_row(insn.op);
   const int first = row.inplace_param == 0 ? 1 : 0;  // after the accumulator
   const int rhs_param = first + (mx ? 2 : 1);
@@ -526,8 +529,9 @@ void CoreTimer::product(const vm::OpCall&, const vm::OpInsn& insn, std::span<con
       continue;  // the accumulator is the result
     }
     const bool scale = mx && (param == first + 1 || param == rhs_param + 1);
-    const Dependency d = in(v, scale ? (param == first + 1 ? MemorySpace::kLeftScale : MemorySpace::kRightScale)
-                                     : MemorySpace::kBias);
+    const Dependency d =
+        in(v, scale ? (param == first + 1 ? MemorySpace::kLeftScale : MemorySpace::kRightScale)
+                    : MemorySpace::kBias);
     if (d.core >= 0) {
       deps.push_back(d);
     } else if (on_chip(v)) {
@@ -571,7 +575,9 @@ void CoreTimer::product(const vm::OpCall&, const vm::OpInsn& insn, std::span<con
     tile.n = std::min<int64_t>(n, 128);
     tile.k = std::min<int64_t>(k, 128);
   }
-  const auto pieces = [](int64_t whole, int64_t part) { return (whole + part - 1) / std::max<int64_t>(part, 1); };
+  const auto pieces = [](int64_t whole, int64_t part) {
+    return (whole + part - 1) / std::max<int64_t>(part, 1);
+  };
   const int64_t rows = pieces(m, tile.m), columns = pieces(n, tile.n), depth = pieces(k, tile.k);
   const double left = trace::transfer_time(p_, Path::kMatLeft, packed(tile.m * tile.k * element));
   const double right = trace::transfer_time(p_, Path::kMatRight, packed(tile.k * tile.n * element));
@@ -586,7 +592,8 @@ void CoreTimer::product(const vm::OpCall&, const vm::OpInsn& insn, std::span<con
     d.pipe = CorePipe::kMte1;
     d.finish = run(core, CorePipe::kMte1, (left + right) * share, {}, deps, "move",
                    static_cast<int64_t>(share) * (tile.m + tile.n) * tile.k * element);
-    run(core, CorePipe::kM, one * share, i + 1 == steps ? std::span<const Touch>(touches) : std::span<const Touch>(),
+    run(core, CorePipe::kM, one * share,
+        i + 1 == steps ? std::span<const Touch>(touches) : std::span<const Touch>(),
         std::span<const Dependency>(&d, 1), row.name);
   }
 }
@@ -703,13 +710,13 @@ void CoreTimer::steps(const vm::ChainInsn& insn, std::span<const View* const> in
     const size_t made = inputs.size() + k;
     if (step.op == OpId::k_cast || ir::op_row(step.op).cost == ir::CostClass::kExpand)
       of.push_back(&shapes[made]);
-    std::stable_sort(of.begin(), of.end(), [](const View* a, const View* b) {
-      return a->valid_elements() > b->valid_elements();
-    });
+    std::stable_sort(of.begin(), of.end(),
+                     [](const View* a, const View* b) { return a->valid_elements() > b->valid_elements(); });
     const double duration = trace::vector_time(p_, step.op, trace::extent_of(of),
                                                shapes[static_cast<size_t>(step.lhs)].dtype, step.dtype);
     values_[made].known = true;
-    values_[made].made = {run(core, CorePipe::kV, duration, touches, deps, ir::op_row(step.op).name), core, CorePipe::kV};
+    values_[made].made = {run(core, CorePipe::kV, duration, touches, deps, ir::op_row(step.op).name), core,
+                          CorePipe::kV};
   }
   actor_.fiber->part_site = -1;
   outputs_ = chain.outputs;

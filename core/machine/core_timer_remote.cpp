@@ -12,9 +12,9 @@ namespace {
 using ir::AttrKey;
 using ir::MemorySpace;
 using ir::OpId;
+using trace::CorePipe;
 using trace::Param;
 using trace::Path;
-using trace::CorePipe;
 using trace::Touch;
 using vm::View;
 
@@ -86,8 +86,8 @@ void CoreTimer::pop(const View& tile) {
   clock().fresh(key, cube ? MemorySpace::kMat : MemorySpace::kVec);
   if (p_.arch() == ir::Arch::kA5) return;  // read in place
   const int64_t bytes = payload(tile);
-  transfer(core, CorePipe::kMte2, cube ? Path::kGmMat : Path::kGmVec, {bytes, bytes, true}, {touch_of(tile, true)}, {},
-           -1, {}, "tpop");
+  transfer(core, CorePipe::kMte2, cube ? Path::kGmMat : Path::kGmVec, {bytes, bytes, true},
+           {touch_of(tile, true)}, {}, -1, {}, "tpop");
 }
 
 // ------------------------------------------------------------------ transfers between ranks
@@ -196,8 +196,8 @@ void CoreTimer::remote(const vm::OpCall& call, const vm::OpInsn& insn, std::span
     Dependency in_stage =
         near_read ? transfer(core, CorePipe::kMte2, Path::kGmVec, {n, n, true},
                              number == 0 ? std::vector<Touch>{from} : std::vector<Touch>{}, stage,
-                             read->buffer->object, check::box_of_range(from.box.begin() + done, from.box.begin() + done + n),
-                             name)
+                             read->buffer->object,
+                             check::box_of_range(from.box.begin() + done, from.box.begin() + done + n), name)
                   : remote_read(*read, far, n, {}, stage, name);
     const std::span<const Dependency> after(&in_stage, 1);
     if (fetches) {

@@ -161,7 +161,7 @@ struct PipeQueue {
     const vm::Site* site = nullptr;
   };
   std::deque<double> freed_at;  ///< on the virtual clock, of the slots before `first`
-  int64_t first = 0;  ///< sequence number of slots.front()
+  int64_t first = 0;            ///< sequence number of slots.front()
   std::deque<Slot> slots;
   int64_t pushed[2] = {0, 0};  ///< sequence number of the next push of each producer lane
   int64_t popped[2] = {0, 0};  ///< and of the next pop and free of each consumer lane

@@ -413,9 +413,8 @@ void Simulation::condition_met(Task& task) {
   if (i < task.conditions.size()) {
     Condition& c = task.conditions[i];
     if (timing) {
-      const double seen =
-          timing->visible(c.buffer->object, c.offset, ir::WaitCmp::kGe, c.expected).time +
-          timing->params().ns(trace::Param::k_wait_poll);
+      const double seen = timing->visible(c.buffer->object, c.offset, ir::WaitCmp::kGe, c.expected).time +
+                          timing->params().ns(trace::Param::k_wait_poll);
       task.time.last = std::max(task.time.last, seen);
     }
     if (checking) {

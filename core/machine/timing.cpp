@@ -101,7 +101,8 @@ int Timing::pick(const std::vector<double>& free, double ready) const {
   int best = -1;
   for (size_t i = 0; i < free.size(); ++i) {
     if (free[i] <= ready) return static_cast<int>(i);
-    if (free[i] != kBusy && (best < 0 || free[i] < free[static_cast<size_t>(best)])) best = static_cast<int>(i);
+    if (free[i] != kBusy && (best < 0 || free[i] < free[static_cast<size_t>(best)]))
+      best = static_cast<int>(i);
   }
   return best;
 }
@@ -219,8 +220,7 @@ double Timing::memory(int rank, double start, double alpha, double end, int64_t 
 
 double Timing::link(int from, int to, double start, double alpha, double end, int64_t bytes) {
   const auto amount = static_cast<double>(bytes);
-  const auto pair =
-      pairs_.try_emplace({from, to}, params_.rate(Param::k_link_pair)).first;
+  const auto pair = pairs_.try_emplace({from, to}, params_.rate(Param::k_link_pair)).first;
   end = std::max(end, pair->second.serve(start + alpha, amount));
   end = std::max(end, devices_[static_cast<size_t>(from)]->out.serve(start + alpha, amount));
   return std::max(end, devices_[static_cast<size_t>(to)]->in.serve(start + alpha, amount));

@@ -51,7 +51,8 @@ class BlockClock {
   CoreClock core[3];
 
   /// An instruction is issued: advances the scalar cursor and returns when it can start.
-  double start(int core_index, CorePipe pipe, std::span<const Touch> touches, std::span<const Dependency> deps);
+  double start(int core_index, CorePipe pipe, std::span<const Touch> touches,
+               std::span<const Dependency> deps);
   /// And when it is done.
   void finish(int core_index, CorePipe pipe, std::span<const Touch> touches, double end);
   /// The scalar unit waits until nothing conflicts with this access.

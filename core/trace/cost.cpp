@@ -219,8 +219,7 @@ double vector_time(const Params& p, OpId op, const Extent& e, DType dtype, DType
   const auto n = static_cast<double>(e.blocks());
   const auto elements = static_cast<double>(e.rows * e.columns);
   const auto col_max = [&] {
-    return p[Param::k_col_max_b] +
-           rows * (p[Param::k_col_max_row] + p[Param::k_col_max_row_block] * (n - 1));
+    return p[Param::k_col_max_b] + rows * (p[Param::k_col_max_row] + p[Param::k_col_max_row_block] * (n - 1));
   };
   switch (op) {
     case OpId::k_row_sum:
@@ -252,8 +251,7 @@ double vector_time(const Params& p, OpId op, const Extent& e, DType dtype, DType
     case OpId::k_row_expand_div:
     case OpId::k_row_expand_max:
     case OpId::k_row_expand_min:
-      return linear_time(p, VectorRow::k_row_expand_op, e) +
-             p.cycles(p[Param::k_row_expand_op_row] * rows);
+      return linear_time(p, VectorRow::k_row_expand_op, e) + p.cycles(p[Param::k_row_expand_op_row] * rows);
     case OpId::k_row_expand_expdif:
     case OpId::k_col_expand_expdif:
       return vector_time(p, OpId::k_sub, e, dtype, to) + vector_time(p, OpId::k_exp, e, dtype, to);
@@ -351,9 +349,8 @@ double fixpipe_time(const Params& p, int64_t m, int64_t n, int64_t bytes) {
   if (m <= 0 || n <= 0) return 0;
   int64_t odd = div_up(n * bytes, 32);
   while (odd % 2 == 0) odd /= 2;
-  const double row =
-      std::max(p[Param::k_fix_row], static_cast<double>(bytes * n) / p[Param::k_fix_rate]) +
-      p[Param::k_fix_odd] * static_cast<double>(odd - 1);
+  const double row = std::max(p[Param::k_fix_row], static_cast<double>(bytes * n) / p[Param::k_fix_rate]) +
+                     p[Param::k_fix_odd] * static_cast<double>(odd - 1);
   return p.cycles(p[Param::k_fix_fixed] + static_cast<double>(m) * row);
 }
 

@@ -75,11 +75,11 @@ void Params::set(const std::string& key, double value) {
   for (size_t i = 0; i < std::size(kParams); ++i) {
     if (key != kParams[i].key) continue;
     if (must_be_positive(kParams[i].unit) ? value <= 0 : value < 0) {
-      fail(ErrorClass::kValueError, where + "a " +
-                                        (must_be_positive(kParams[i].unit)
-                                             ? "rate, size or count must be positive"
-                                             : "time must not be negative") +
-                                        ", got " + std::to_string(value));
+      fail(ErrorClass::kValueError,
+           where + "a " +
+               (must_be_positive(kParams[i].unit) ? "rate, size or count must be positive"
+                                                  : "time must not be negative") +
+               ", got " + std::to_string(value));
     }
     values_[i] = value;
     replaced_[key] = true;

@@ -173,10 +173,11 @@ nb::list events_list(const RunReport& r) {
     const bool known = e.span.known();
     out.append(nb::make_tuple(
         trace::event_name(e.kind), e.rank, e.core,
-        e.pipe < 0 ? nb::object(nb::none()) : nb::object(nb::str(trace::pipe_name(static_cast<trace::CorePipe>(e.pipe)))),
+        e.pipe < 0 ? nb::object(nb::none())
+                   : nb::object(nb::str(trace::pipe_name(static_cast<trace::CorePipe>(e.pipe)))),
         e.begin_ns / 1000, e.end_ns / 1000, e.name, e.kernel,
-        known ? nb::object(nb::str(e.span.file->path.c_str())) : nb::object(nb::none()), known ? e.span.line : 0,
-        e.bytes, e.peer, e.id));
+        known ? nb::object(nb::str(e.span.file->path.c_str())) : nb::object(nb::none()),
+        known ? e.span.line : 0, e.bytes, e.peer, e.id));
   }
   return out;
 }

@@ -48,7 +48,8 @@ TEST(TraceCosts, WorkedValues) {
   expect_near(transfer_time(a2, Path::kGmMat, {32768, 32768, true}), 341.1, 0.005);
   expect_near(transfer_time(a2, Path::kVecGm, whole), 139.0, 0.005);
   expect_near(get_piece_time(a2, 4096), 730, 0.005);
-  expect_near(a2.ns(Param::k_disp_serve) + a2.ns(Param::k_disp_start) + a2.ns(Param::k_disp_seen), 1500, 0.005);
+  expect_near(a2.ns(Param::k_disp_serve) + a2.ns(Param::k_disp_start) + a2.ns(Param::k_disp_seen), 1500,
+              0.005);
 }
 
 // H-60: measured points, within 15 %.
@@ -112,7 +113,8 @@ TEST(TraceCosts, A5) {
     return vector_time(p, op, e, t, to) * 1.650;
   };
   const auto f32 = DType::kFp32;
-  EXPECT_NEAR(cycles(OpId::k_add, extent(16, 100, 4, false), f32, f32), (1.875 * 2 + 2.876) * 16 + 44.3, 1e-6);
+  EXPECT_NEAR(cycles(OpId::k_add, extent(16, 100, 4, false), f32, f32), (1.875 * 2 + 2.876) * 16 + 44.3,
+              1e-6);
   EXPECT_NEAR(cycles(OpId::k_rem, extent(16, 64, 4), f32, f32), 120 + 30 + 20 / 1.6 * 16, 1e-6);
   EXPECT_NEAR(cycles(OpId::k_cast, extent(16, 64, 4), f32, DType::kFp8E4M3FN), 55.3 + 12.32 * 16, 1e-6);
   EXPECT_NEAR(cycles(OpId::k_cast, extent(16, 64, 4), f32, DType::kBf16), 52.3 + 1.32 * 16, 1e-6);
