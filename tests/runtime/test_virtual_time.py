@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 
 import numpy as np
@@ -346,7 +347,7 @@ def check_timeline(document, report) -> None:
     for thread, on in by_thread.items():
         assert thread in names
         if names[thread].split()[-1] in ("V", "M", "MTE1", "MTE2", "MTE3", "FIX", "S"):
-            for first, second in zip(on, on[1:], strict=False):
+            for first, second in itertools.pairwise(on):
                 assert first["ts"] + first["dur"] <= second["ts"] + 1e-9, names[thread]
     # Nothing happens outside a task, and tasks of one core do not overlap.
     tasks = [e for e in slices if e["cat"] == "task"]
