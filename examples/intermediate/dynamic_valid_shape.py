@@ -4,7 +4,7 @@
 Teaches: pl.dynamic dimensions; valid_shape computed at run time; pl.fillpad before a reduction down the rows
 Run:     python examples/intermediate/dynamic_valid_shape.py -p a2a3sim -d 0
 Expect:  OK
-Next:    ../distributed/01_hello_rank.py
+Next:    device_time.py
 """
 
 import argparse
