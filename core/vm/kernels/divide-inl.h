@@ -24,13 +24,13 @@ namespace hn = hwy::HWY_NAMESPACE;
 // ------------------------------------------------------------------ many quotients by one number
 
 #if HWY_NATIVE_FMA
-/// Whether quotients by `b` may come from its reciprocal: 2^-60 <= |b| <= 2^60, and its fraction is not all
+/// Whether quotients by `b` may come from its reciprocal: 2^-40 <= |b| <= 2^40, and its fraction is not all
 /// ones.
 HWY_INLINE bool has_quotients(float b) {
   uint32_t bits;
   std::memcpy(&bits, &b, sizeof(bits));
   const float size = std::fabs(b);
-  return size >= 0x1p-60f && size <= 0x1p60f && (bits & 0x7fffffu) != 0x7fffffu;
+  return size >= 0x1p-40f && size <= 0x1p40f && (bits & 0x7fffffu) != 0x7fffffu;
 }
 
 /// Bits of |a| plus this have bit 30 set if and only if 2^-63 <= |a| < 2^65: the conjunction of many such

@@ -29,40 +29,24 @@ HWY_INLINE hn::VFromD<D> horner(D d, hn::VFromD<D> accumulator, hn::VFromD<D> x,
 // Adding this to a number of small size rounds it to an integer n, and leaves n + 254 in the low bits.
 constexpr float kRounder = 0x1.8p23f + 254.0f;
 
-/// p 2^n, rounded once, for t = n + kRounder, n >= -152 and p near 1; infinite or NaN as p 2^n is.
-template <class D>
-HWY_INLINE hn::VFromD<D> scale_by_power(D d, hn::VFromD<D> p, hn::VFromD<D> t, hn::VFromD<D> n) {
-#if HWY_TARGET == HWY_AVX3
-  (void)d;
-  (void)t;
-  return hn::VFromD<D>{_mm512_scalef_ps(p.raw, n.raw)};
-#else
-  // Two factors, as 2^n alone may not be representable. The first product is exact. Exponents are biased by
-  // 127 each, and what lies above their bits is shifted out.
-  (void)n;
-  const hn::RebindToUnsigned<D> du;
-  const auto whole = hn::BitCast(du, t);
-  const auto half = hn::ShiftRight<1>(whole);
-  const auto first = hn::BitCast(d, hn::ShiftLeft<23>(half));
-  const auto second = hn::BitCast(d, hn::ShiftLeft<23>(hn::Sub(whole, half)));
-  return hn::Mul(hn::Mul(p, first), second);
-#endif
-}
-
 /// e^x. x = n ln2 + r with |r| <= ln2 / 2 (ln2 in two pieces); e^r = 1 + r (1 + r q(r)), q of degree 4 fitted
-/// for the least relative error (3e-9). The scaling rounds once, so results that are subnormal are as good as
-/// others. NaN passes every step: Max and Min return their second operand for it.
+/// for the least relative error (3e-9). The scaling by 2^n rounds once, so results that are subnormal are as
+/// good as others. NaN passes every step: Min returns its second operand for it. Where the result is zero,
+/// none of this is done to x: a processor takes a hundred cycles for an underflow.
 template <class D>
 HWY_INLINE hn::VFromD<D> exp_lanes(D d, hn::VFromD<D> x) {
-  auto clamped = hn::Max(hn::Set(d, -105.0f), x);
-#if HWY_TARGET != HWY_AVX3
-  // Without it p is positive, infinite or, for an infinite x only, NaN; and `scalef` gives infinity for any p
-  // when n is infinite.
-  clamped = hn::Min(hn::Set(d, 90.0f), clamped);
+#if HWY_TARGET == HWY_AVX3
+  const auto some = _mm512_cmp_ps_mask(x.raw, _mm512_set1_ps(-104.0f), _CMP_NLT_UQ);
+  // Not limited from above either: p is positive, infinite or, for an infinite x, NaN, and `scalef` gives
+  // infinity for each of them when n is large or infinite.
+  const auto limited = x;
+#else
+  const auto none = hn::Lt(x, hn::Set(d, -104.0f));
+  const auto limited = hn::Min(hn::Set(d, 90.0f), hn::IfThenZeroElse(none, x));
 #endif
-  const auto t = horner(d, clamped, hn::Set(d, 1.44269504088896341f), kRounder);
+  const auto t = horner(d, limited, hn::Set(d, 1.44269504088896341f), kRounder);
   const auto n = hn::Sub(t, hn::Set(d, kRounder));
-  auto r = fused_lanes(d, n, hn::Set(d, -0x1.62e430p-1f), clamped);
+  auto r = fused_lanes(d, n, hn::Set(d, -0x1.62e430p-1f), limited);
   r = fused_lanes(d, n, hn::Set(d, 0x1.05c610p-29f), r);
   auto p = hn::Set(d, 1.381440205e-03f);
   p = horner(d, p, r, 8.368811570e-03f);
@@ -71,7 +55,18 @@ HWY_INLINE hn::VFromD<D> exp_lanes(D d, hn::VFromD<D> x) {
   p = horner(d, p, r, 4.999999404e-01f);
   p = horner(d, p, r, 1.0f);
   p = horner(d, p, r, 1.0f);
-  return scale_by_power(d, p, t, n);
+#if HWY_TARGET == HWY_AVX3
+  return hn::VFromD<D>{_mm512_maskz_scalef_ps(some, p.raw, n.raw)};
+#else
+  // Two factors, as 2^n alone may not be representable. The first product is exact. Exponents are biased by
+  // 127 each, and what lies above their bits is shifted out.
+  const hn::RebindToUnsigned<D> du;
+  const auto whole = hn::BitCast(du, t);
+  const auto half = hn::ShiftRight<1>(whole);
+  const auto first = hn::BitCast(d, hn::ShiftLeft<23>(half));
+  const auto second = hn::BitCast(d, hn::ShiftLeft<23>(hn::Sub(whole, half)));
+  return hn::IfThenZeroElse(none, hn::Mul(hn::Mul(p, first), second));
+#endif
 }
 
 /// ln x. x = 2^k m with sqrt(1/2) <= m < sqrt(2); with f = m - 1, ln m = f - f^2 / 2 + f^3 p(f), p of
