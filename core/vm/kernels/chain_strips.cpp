@@ -428,13 +428,22 @@ void StripRun::stream_row(uint8_t* to, const uint8_t* from, int64_t bytes) const
 }
 
 void StripRun::execute_fused(Unit& unit, int64_t rows, int64_t columns) {
+  const bool by_row = unit.by_row || unit.reduces;
+  const auto pitch = [&](ChainPart p, FuseType type) -> int64_t {
+    const int64_t width = type == FuseType::kFp32 ? 4 : 2;
+    return !by_row || p == ChainPart::kOne ? 0 : p == ChainPart::kColumn ? width : columns * width;
+  };
   for (size_t i = 0; i < unit.steps.size(); ++i) {
-    if (unit.slots[i] != kNoSlot) unit.steps[i].data = slots_[unit.slots[i]].data;
+    if (unit.slots[i] == kNoSlot) continue;
+    const Slot& slot = slots_[unit.slots[i]];
+    unit.steps[i].data = slot.data;
+    unit.steps[i].pitch = pitch(slot.part, unit.steps[i].type);
   }
   const ChainPart part = slots_[unit.start].part;
   FuseArray first{slots_[unit.start].data, unit.first_type,
-                  part == ChainPart::kOne || part == ChainPart::kColumn};
-  FuseArray out{slots_[steps_[unit.last].out].data, unit.out_type, false};
+                  part == ChainPart::kOne || part == ChainPart::kColumn, pitch(part, unit.first_type)};
+  const FuseArray out{slots_[steps_[unit.last].out].data, unit.out_type, false,
+                      pitch(unit.reduces ? ChainPart::kColumn : ChainPart::kFull, unit.out_type)};
   if (fetches_ && &unit == &units_.back()) {
     size_t count = 0;
     for (const size_t v : moving_) {
@@ -444,25 +453,12 @@ void StripRun::execute_fused(Unit& unit, int64_t rows, int64_t columns) {
       first.ahead[count++] = {s.data + s.pitch, static_cast<size_t>(s.width)};
     }
   }
-  if (!unit.by_row && !unit.reduces)
-    return run_fused(first, unit.steps, out, static_cast<size_t>(rows * columns));
-  const auto advance = [&](ChainPart p, FuseType type) {
-    const int64_t width = type == FuseType::kFp32 ? 4 : 2;
-    return p == ChainPart::kColumn ? width : p == ChainPart::kOne ? 0 : columns * width;
-  };
-  for (int64_t r = 0; r < rows; ++r) {
-    if (unit.reduces) {
-      run_fused_reduce(first, unit.steps, unit.reduce, reinterpret_cast<float*>(out.data),
-                       static_cast<size_t>(columns));
-    } else {
-      run_fused(first, unit.steps, out, static_cast<size_t>(columns));
-    }
-    first.data += advance(part, first.type);
-    out.data += advance(unit.reduces ? ChainPart::kColumn : ChainPart::kFull, out.type);
-    for (size_t i = 0; i < unit.steps.size(); ++i) {
-      if (unit.slots[i] == kNoSlot) continue;
-      unit.steps[i].data += advance(slots_[unit.slots[i]].part, unit.steps[i].type);
-    }
+  const FuseRows covered = by_row ? FuseRows{static_cast<size_t>(rows), static_cast<size_t>(columns)}
+                                  : FuseRows{1, static_cast<size_t>(rows * columns)};
+  if (unit.reduces) {
+    run_fused_reduce(first, unit.steps, unit.reduce, out, covered);
+  } else {
+    run_fused(first, unit.steps, out, covered);
   }
 }
 

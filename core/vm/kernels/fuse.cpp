@@ -5,10 +5,10 @@
 
 #include <hwy/highway.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "core/base/diagnostic.h"
 #include "core/vm/kernels/divide-inl.h"
@@ -76,6 +76,15 @@ struct Ready {
   FuseType type, result;
   float element, inverse;
   uint8_t* data;
+  int64_t pitch;
+
+  void read_element() {
+    element = single(type, data);
+#if HWY_NATIVE_FMA
+    quotients = op == FuseOp::kDiv && has_quotients(element);
+    if (quotients) inverse = 1.0f / element;
+#endif
+  }
 };
 
 /// The steps of a run. Runs are short: a chain has no more steps than this.
@@ -93,15 +102,21 @@ struct Program {
       s.type = f.type;
       s.result = f.result;
       s.data = f.data;
+      s.pitch = f.pitch;
       const bool operand = f.op != FuseOp::kStore && f.data != nullptr;
       s.one = operand && f.one;
       s.wide = operand && !f.one && f.type != FuseType::kFp32;
       s.quotients = false;
-      s.element = s.one ? single(f.type, f.data) : 0.0f;
-#if HWY_NATIVE_FMA
-      s.quotients = s.one && f.op == FuseOp::kDiv && has_quotients(s.element);
-      s.inverse = s.quotients ? 1.0f / s.element : 0.0f;
-#endif
+      if (s.one) s.read_element();
+    }
+  }
+
+  void next_row() {
+    for (size_t i = 0; i < count; ++i) {
+      Ready& s = steps[i];
+      if (s.pitch == 0) continue;
+      s.data += s.pitch;
+      if (s.one) s.read_element();
     }
   }
 };
@@ -318,26 +333,57 @@ HWY_INLINE void blocks(const FuseArray& first, const Program& program, const Fus
   if (i < n) block<1, true, kReduce>(d, first, program, out, partials, i, n - i);
 }
 
-void fused(const FuseArray& first, std::span<const FuseStep> steps, const FuseArray& out, size_t n) {
+void fused(FuseArray first, std::span<const FuseStep> steps, FuseArray out, FuseRows rows) {
   Partials none;
-  const Program program(steps);
-  const size_t head = head_of(out.data, out.type, n);
-  if (head != 0) block<1, true, false>(D(), first, program, out, none, 0, head);
-  blocks<false>(first, program, out, none, head, n);
+  Program program(steps);
+  for (size_t row = 0;;) {
+    const size_t head = head_of(out.data, out.type, rows.length);
+    if (head != 0) block<1, true, false>(D(), first, program, out, none, 0, head);
+    blocks<false>(first, program, out, none, head, rows.length);
+    if (++row >= rows.count) return;
+    program.next_row();
+    first.data += first.pitch;
+    out.data += out.pitch;
+  }
 }
 
-void fused_reduce(const FuseArray& first, std::span<const FuseStep> steps, ReduceOp op, float* out,
-                  size_t n) {
+using Quarter = hn::FixedTag<float, 4>;
+
+/// Lanes or numbers taken together.
+template <class T>
+HWY_INLINE T combine(ReduceOp op, T a, T b) {
+  if constexpr (std::is_same_v<T, float>) {
+    return op == ReduceOp::kSum    ? a + b
+           : op == ReduceOp::kProd ? a * b
+           : op == ReduceOp::kMax  ? (a > b ? a : b)
+                                   : (a < b ? a : b);
+  } else {
+    return op == ReduceOp::kSum    ? hn::Add(a, b)
+           : op == ReduceOp::kProd ? hn::Mul(a, b)
+           : op == ReduceOp::kMax  ? hn::Max(a, b)
+                                   : hn::Min(a, b);
+  }
+}
+
+/// The tree over 16 partial results.
+HWY_INLINE float combine_partials(ReduceOp op, const float* partial) {
+  const Quarter d;
+  const auto low = combine(op, hn::Load(d, partial), hn::Load(d, partial + 8));
+  const auto high = combine(op, hn::Load(d, partial + 4), hn::Load(d, partial + 12));
+  alignas(16) float last[4];
+  hn::Store(combine(op, low, high), d, last);
+  return combine(op, combine(op, last[0], last[2]), combine(op, last[1], last[3]));
+}
+
+/// The reduction of one row. `head`: elements before the first that vectors are aligned at.
+HWY_INLINE float reduce_row(const FuseArray& first, const Program& program, ReduceOp op, size_t head,
+                            size_t n) {
   const D d;
   const size_t lanes = hn::Lanes(d);
   const float start = neutral(op);
   Partials partials;
   partials.op = op;
   for (V& p : partials.p) p = hn::Set(d, start);
-  const Program program(steps);
-  const auto store =
-      std::find_if(steps.begin(), steps.end(), [](const FuseStep& s) { return s.op == FuseOp::kStore; });
-  const size_t head = store == steps.end() ? 0 : head_of(store->data, store->type, n);
   alignas(64) float partial[kPartials], lane[kPartials];
   if (head != 0) {
     // The head holds elements of the first partials; from its end on, lanes hold partials `head` further.
@@ -351,22 +397,32 @@ void fused_reduce(const FuseArray& first, std::span<const FuseStep> steps, Reduc
     partials.shift = head;
   }
   blocks<true>(first, program, FuseArray(), partials, head, n);
-  const auto combine = [op](float a, float b) {
-    return op == ReduceOp::kSum    ? a + b
-           : op == ReduceOp::kProd ? a * b
-           : op == ReduceOp::kMax  ? (a > b ? a : b)
-                                   : (a < b ? a : b);
-  };
-  for (size_t g = 0; g < kGroup; ++g) hn::Store(partials.p[g], d, lane + g * lanes);
-  for (size_t c = 0; c < kPartials; ++c) partial[(c + head) % kPartials] = lane[c];
+  float* stored = head == 0 ? partial : lane;
+  for (size_t g = 0; g < kGroup; ++g) hn::Store(partials.p[g], d, stored + g * lanes);
+  if (head != 0) {
+    for (size_t c = 0; c < kPartials; ++c) partial[(c + head) % kPartials] = lane[c];
+  }
   // The last row of partials is complete: what is missing counts as neutral.
   if (n % kPartials != 0) {
-    for (size_t j = n % kPartials; j < kPartials; ++j) partial[j] = combine(partial[j], start);
+    for (size_t j = n % kPartials; j < kPartials; ++j) partial[j] = combine(op, partial[j], start);
   }
-  for (size_t half = kPartials / 2; half != 0; half /= 2) {
-    for (size_t j = 0; j < half; ++j) partial[j] = combine(partial[j], partial[j + half]);
+  return combine_partials(op, partial);
+}
+
+void fused_reduce(FuseArray first, std::span<const FuseStep> steps, ReduceOp op, FuseArray out,
+                  FuseRows rows) {
+  Program program(steps);
+  size_t store = 0;
+  while (store < program.count && program.steps[store].op != FuseOp::kStore) ++store;
+  for (size_t row = 0;;) {
+    const Ready* s = store < program.count ? &program.steps[store] : nullptr;
+    const size_t head = s == nullptr ? 0 : head_of(s->data, s->type, rows.length);
+    *reinterpret_cast<float*>(out.data) = reduce_row(first, program, op, head, rows.length);
+    if (++row >= rows.count) return;
+    program.next_row();
+    first.data += first.pitch;
+    out.data += out.pitch;
   }
-  *out = partial[0];
 }
 
 }  // namespace
@@ -379,13 +435,13 @@ namespace pypto::vm {
 HWY_EXPORT(fused);
 HWY_EXPORT(fused_reduce);
 
-void run_fused(const FuseArray& first, std::span<const FuseStep> steps, const FuseArray& out, size_t n) {
-  HWY_DYNAMIC_DISPATCH(fused)(first, steps, out, n);
+void run_fused(const FuseArray& first, std::span<const FuseStep> steps, const FuseArray& out, FuseRows rows) {
+  HWY_DYNAMIC_DISPATCH(fused)(first, steps, out, rows);
 }
 
-void run_fused_reduce(const FuseArray& first, std::span<const FuseStep> steps, ReduceOp op, float* out,
-                      size_t n) {
-  HWY_DYNAMIC_DISPATCH(fused_reduce)(first, steps, op, out, n);
+void run_fused_reduce(const FuseArray& first, std::span<const FuseStep> steps, ReduceOp op,
+                      const FuseArray& out, FuseRows rows) {
+  HWY_DYNAMIC_DISPATCH(fused_reduce)(first, steps, op, out, rows);
 }
 
 }  // namespace pypto::vm

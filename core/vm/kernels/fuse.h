@@ -48,7 +48,8 @@ struct FuseStep {
   bool one = false;                   ///< the operand is a single element
   FuseType type = FuseType::kFp32;    ///< of the operand or of what kStore writes
   FuseType result = FuseType::kFp32;  ///< what the value is rounded to after the step
-  uint8_t* data = nullptr;            ///< operand, or where kStore writes
+  uint8_t* data = nullptr;            ///< operand, or where kStore writes; of the first row
+  int64_t pitch = 0;                  ///< bytes from row to row
 };
 
 /// An array of the size of a run that is read soon after it: fetched meanwhile.
@@ -59,18 +60,26 @@ struct FuseAhead {
 
 /// An array that a run of steps starts from or ends in.
 struct FuseArray {
-  uint8_t* data = nullptr;
+  uint8_t* data = nullptr;  ///< of the first row
   FuseType type = FuseType::kFp32;
   bool one = false;    ///< a single element
+  int64_t pitch = 0;   ///< bytes from row to row
   FuseAhead ahead[2];  ///< the first without data ends the list
 };
 
-/// out[i] = steps applied to first[i] (or to *first), for i < n. A value that a step stores may be an operand
-/// of a later step; `out` may be an operand of the same type (each block is read before it is written).
-void run_fused(const FuseArray& first, std::span<const FuseStep> steps, const FuseArray& out, size_t n);
+/// Rows that a run covers.
+struct FuseRows {
+  size_t count = 1;
+  size_t length = 0;  ///< elements of a row
+};
 
-/// *out = the reduction of what run_fused would write, in the order of O-307. n > 0.
-void run_fused_reduce(const FuseArray& first, std::span<const FuseStep> steps, ReduceOp op, float* out,
-                      size_t n);
+/// out[i] = steps applied to first[i] (or to *first) for every element of every row. A value that a step
+/// stores may be an operand of a later step; `out` may be an operand of the same type (each block is read
+/// before it is written).
+void run_fused(const FuseArray& first, std::span<const FuseStep> steps, const FuseArray& out, FuseRows rows);
+
+/// *out = the reduction of what run_fused would write, row by row, in the order of O-307. Rows are not empty.
+void run_fused_reduce(const FuseArray& first, std::span<const FuseStep> steps, ReduceOp op,
+                      const FuseArray& out, FuseRows rows);
 
 }  // namespace pypto::vm
