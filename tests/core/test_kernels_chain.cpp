@@ -246,6 +246,30 @@ TEST(KernelsChain, LongRowsWithSpecialValues) {
   }
 }
 
+// Steps that come back to an older value: it is read from where it was stored within the same pass.
+TEST(KernelsChain, OlderValuesWithinOnePass) {
+  for (const DType d : {DType::kFp32, DType::kFp16, DType::kBf16}) {
+    for (const auto& [m, n] : kShapes) {
+      Program p;
+      const auto x = p.input(matrix(d, m, n, 6));
+      const auto column = p.input(make_view(d, {m, 1}, wave(m, 0.5, 7)));
+      const auto twice = p.with_scalar(OpId::k_muls, d, x, 0.5, DType::kFp32);
+      const auto e = p.step(OpId::k_exp, d, twice);
+      const auto low = p.with_scalar(OpId::k_subs, d, e, 1.0, DType::kFp32);
+      const auto high = p.with_scalar(OpId::k_adds, d, e, 1.0, DType::kFp32);
+      const auto tanh = p.step(OpId::k_div, d, low, high);
+      const auto none = p.step(OpId::k_sub, d, e, e);
+      const auto square = p.step(OpId::k_mul, d, twice, twice);
+      const auto wide = p.step(OpId::k_cast, DType::kFp32, high);
+      const auto spread = n == 1 ? square : p.step(OpId::k_row_expand_mul, d, square, column);
+      const auto other = p.step(OpId::k_maximum, d, low, spread);
+      const auto sum = p.step(OpId::k_add, d, none, tanh);
+      p.chain.outputs = {sum, other, wide, tanh};
+      p.check(true);
+    }
+  }
+}
+
 // O-216: a chain may end in the rows that it starts from.
 TEST(KernelsChain, InPlace) {
   for (const auto& [m, n] : kShapes) {

@@ -91,6 +91,7 @@ class StripRun {
   void choose_binary(Step& s, BinaryOp op) const;
   void group();
   bool fusable(const Step& s) const;
+  bool extend(Unit& unit);
   void append(Unit& unit, const Step& s, bool value_is_lhs, bool value_is_rhs) const;
   void assign_buffers();
   bool lend_output(size_t v, size_t step, const Unit& unit);

@@ -96,6 +96,49 @@ void StripRun::append(Unit& unit, const Step& s, bool value_is_lhs, bool value_i
   if (s.op.binary == BinaryOp::kExpDif) alone(FuseOp::kExp);
 }
 
+/// Adds the step after a unit to it, if it reads what the unit makes: in registers when that is the last
+/// value, else from where it was stored just before, while it is in the nearest cache.
+bool StripRun::extend(Unit& unit) {
+  const Step& next = steps_[unit.last + 1];
+  const size_t made = steps_[unit.last].out;
+  if (!fusable(next)) return false;
+  bool is_lhs = next.lhs == made, is_rhs = next.has_rhs && next.rhs == made;
+  const bool twice = next.has_rhs && next.lhs == next.rhs;
+  // Other operations of a value with itself read the second operand from memory.
+  const bool once = twice && next.op.binary != BinaryOp::kMul && next.op.binary != BinaryOp::kAdd;
+  if (once) is_rhs = false;
+  const auto made_here = [&](size_t v) {
+    for (size_t i = unit.first; i <= unit.last; ++i) {
+      if (steps_[i].out == v) return true;
+    }
+    return false;
+  };
+  if (!made_here(next.lhs) && !(next.has_rhs && made_here(next.rhs))) return false;
+  Slot& value = slots_[made];
+  value.stored = value.base != nullptr || last_use_[made] > unit.last + 1 || (once && is_lhs);
+  if (value.stored) {
+    FuseStep store;
+    store.op = FuseOp::kStore;
+    store.type = fuse_type(steps_[unit.last].dtype);
+    unit.steps.push_back(store);
+    unit.slots.push_back(made);
+  }
+  if (!is_lhs && !is_rhs) {
+    FuseStep load;
+    load.op = FuseOp::kLoad;
+    load.one = next.lhs_part == ChainPart::kOne || next.lhs_part == ChainPart::kColumn;
+    load.type = fuse_type(next.lhs_dtype);
+    unit.by_row = unit.by_row || next.lhs_part == ChainPart::kColumn;
+    unit.steps.push_back(load);
+    unit.slots.push_back(next.lhs);
+    is_lhs = true;
+    is_rhs = twice && !once;
+  }
+  ++unit.last;
+  append(unit, next, is_lhs, is_rhs);
+  return true;
+}
+
 /// Cuts the steps into units: as long as a step reads what its predecessor made, both stay in registers.
 void StripRun::group() {
   units_.clear();
@@ -113,23 +156,7 @@ void StripRun::group() {
       unit.first_type = fuse_type(steps_[i].lhs_dtype);
       unit.by_row = steps_[i].lhs_part == ChainPart::kColumn;
       append(unit, steps_[i], true, false);
-      while (unit.last + 1 < steps_.size()) {
-        const Step& next = steps_[unit.last + 1];
-        Slot& value = slots_[steps_[unit.last].out];
-        const bool is_lhs = next.lhs == steps_[unit.last].out;
-        const bool is_rhs = next.has_rhs && next.rhs == steps_[unit.last].out;
-        if (!fusable(next) || (!is_lhs && !is_rhs)) break;
-        if (is_lhs && is_rhs && next.op.binary != BinaryOp::kMul && next.op.binary != BinaryOp::kAdd) break;
-        value.stored = value.base != nullptr || last_use_[steps_[unit.last].out] > unit.last + 1;
-        if (value.stored) {
-          FuseStep store;
-          store.op = FuseOp::kStore;
-          store.type = fuse_type(steps_[unit.last].dtype);
-          unit.steps.push_back(store);
-          unit.slots.push_back(steps_[unit.last].out);
-        }
-        ++unit.last;
-        append(unit, next, is_lhs, is_rhs);
+      while (unit.last + 1 < steps_.size() && extend(unit)) {
       }
       // The rows of the value are reduced as they come.
       if (unit.last + 1 < steps_.size()) {

@@ -269,6 +269,8 @@ HWY_INLINE void block(D d, const FuseArray& first, const Program& program, const
       case FuseOp::kRelu:
         PYPTO_EACH(a = hn::IfThenElse(hn::Lt(a, hn::Zero(d)), hn::Zero(d), a));
         break;
+      case FuseOp::kLoad:
+        PYPTO_WITH(x);
       case FuseOp::kPass:
         break;
       case FuseOp::kStore:

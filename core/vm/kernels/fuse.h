@@ -38,6 +38,7 @@ enum class FuseOp : uint8_t {
   kRelu,
   kPass,   ///< acc (a conversion: only the rounding counts)
   kStore,  ///< x = acc
+  kLoad,   ///< acc = x
 };
 
 /// How elements are stored, and to what a step rounds its value.
