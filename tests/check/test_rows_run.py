@@ -287,7 +287,7 @@ ROWS = {
         "-W-",
         ["byte 16", "32 bytes"],
     ),
-    "X-56": (
+    "X-56": (  # 01 L-128: both lanes perform it
         "X-56",
         body(LANES + "    " + NOTIFY.format(NEXT, 0, 1, "AtomicAdd") + "  # <- here", WAIT.format(0, 2, "Ge")),
         2,

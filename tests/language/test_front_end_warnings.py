@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warnings of reading a program, and the outputs that a program forgets to write."""
+"""Warnings of reading a program, and the outputs that a program forgets to write (rows of 01 L-177)."""
 
 import warnings
 

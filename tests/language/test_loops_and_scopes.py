@@ -108,6 +108,28 @@ def test_the_dtype_of_an_array_tells_its_bytes(dtype, columns):  # L-8, L-74
 
 
 @pl.jit
+def known_extents(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    rows, cols = x.shape
+    width = min(cols, 32)
+    scale = 1.0 / cols
+    step = max(2, rows // 4, 3) if rows > 8 else rows
+    with pl.at(level=pl.Level.CORE_GROUP):
+        for c in pl.range(0, cols, width):
+            for r in pl.range(0, rows, step):
+                t = pl.load(x, [r, c], [min(rows, step), width])
+                y = pl.store(pl.mul(t, scale * float(step)), [r, c], y)
+    return y
+
+
+@pytest.mark.parametrize("rows,cols,step", [(16, 64, 4), (6, 16, 6)])
+def test_known_extents_fold_in_builtins_and_beside_floats(rows, cols, step):  # L-15, L-18, L-20, L-74
+    x = f32(rows, cols)
+    y = np.zeros_like(x)
+    known_extents(x, y, config=CONFIG)
+    np.testing.assert_array_equal(y, x * np.float32(step / cols))
+
+
+@pl.jit
 def named_after_scope(x: T, y: pl.Out[T]):
     with pl.manual_scope():
         with pl.at(level=pl.Level.CORE_GROUP, name_hint="first") as tid:

@@ -163,7 +163,7 @@ def f(a: pl.Tensor[[{rows}, 32], pl.FP32], b: pl.Tensor[[32, 32], pl.FP32], o: p
 """
 
 
-def test_unequal_lanes_under_none():  # O-2111: names the first differing cell
+def test_unequal_lanes_under_none():  # O-2111, 01 L-126: names the first differing cell
     body = """
         for lane in pl.split_aiv(2, mode=pl.SplitMode.NONE):
             v = pl.add(pl.aiv_shard(c), pl.cast(lane, pl.FP32) if False else 0.0)
