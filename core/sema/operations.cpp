@@ -132,6 +132,7 @@ Value FunctionBuilder::call_operation(ir::OpForm form, const std::string& name, 
     throw Failure(std::move(d));
   };
   std::vector<const syn::Expr*> slots(flat.size(), nullptr);
+  std::vector<size_t> by_position;  ///< entries of `order` that were given by position
   size_t positional = 0;
   std::vector<size_t> order;
   for (auto& a : arguments(e)) {
@@ -153,6 +154,7 @@ Value FunctionBuilder::call_operation(ir::OpForm form, const std::string& name, 
       }
       param_name = params[positional].name;
       slot = ir::op_param_index(*row, param_name);
+      by_position.push_back(order.size());
       ++positional;
     } else {
       if (a.keyword == "attrs" || a.keyword == "span") continue;
@@ -193,6 +195,27 @@ Value FunctionBuilder::call_operation(ir::OpForm form, const std::string& name, 
   std::vector<const syn::Expr*> written;
   for (const size_t s : order) written.push_back(slots[s]);
   const std::vector<Value> values = eval_operands(written);
+  // The flat name takes the positions of the form it dispatches to (02 section 18: matmul_acc on tiles).
+  const bool tiles = form == ir::kFormFlat && row->sig_tile[0] != '\0' &&
+                     std::any_of(values.begin(), values.end(), [](const Value& v) {
+                       return v.is_expr() && v.expr->type && v.expr->type->is_tile();
+                     });
+  if (tiles) {
+    const auto& own = ir::op_params(*row, ir::kFormTile);
+    const size_t limit = static_cast<size_t>(
+        std::count_if(own.begin(), own.end(), [](const ir::OpParam& p) { return !p.keyword_only; }));
+    if (by_position.size() <= limit) {
+      for (size_t k = 0; k < by_position.size(); ++k) {
+        const int slot = ir::op_param_index(*row, own[k].name);
+        if (slot >= 0) order[by_position[k]] = static_cast<size_t>(slot);
+      }
+    }
+    for (size_t i = 0; i < order.size(); ++i) {
+      if (std::count(order.begin(), order.end(), order[i]) > 1) {
+        bad(spelling + "() got multiple values for argument '" + flat[order[i]].name + "'", written[i]->span);
+      }
+    }
+  }
   std::vector<ExprPtr> args(flat.size());
   for (size_t i = 0; i < order.size(); ++i) {
     const Value& v = values[i];

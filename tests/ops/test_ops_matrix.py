@@ -331,3 +331,24 @@ def test_products_larger_than_the_cube_buffers(dtype):  # O-1806
     want = product(a, b)
     same(o0, want, "matmul:split")
     same(o1, want, "matmul:split")
+
+
+@pytest.mark.parametrize(
+    "call", ["pl.matmul_acc(acc, ta, tb, k == 0)", "pl.tile.matmul_acc(acc, ta, tb, k == 0)",
+             "pl.matmul_acc(acc, ta, tb, False, False, k == 0)", "pl.tile.matmul_acc(acc, lhs=ta, rhs=tb, init_cond=k == 0)"]
+)  # fmt: skip
+def test_positions_of_the_tile_form(call):  # O-110, O-1805: (acc, lhs, rhs, init_cond) on tiles
+    a, b = (np.random.default_rng(k).standard_normal((32, 32)).astype(np.float32) for k in (77, 78))
+    o = np.zeros((32, 32), np.float32)
+    run(
+        f"""
+        acc = pl.create_tile([32, 32], pl.FP32, target_memory=pl.Mem.Acc)
+        for k in pl.range(2):
+            ta = pl.load(a, [0, k * 16], [32, 16], target_memory=pl.Mem.Mat)
+            tb = pl.load(b, [k * 16, 0], [16, 32], target_memory=pl.Mem.Mat)
+            acc = {call}
+        o = pl.store(acc, [0, 0], o)
+        """,
+        a=a, b=b, o=o,
+    )  # fmt: skip
+    np.testing.assert_array_equal(o, product(a, b))

@@ -225,7 +225,7 @@ def matmul(
     """Matrix product (O-1801 - O-1806)."""
 
 def matmul_acc(
-    acc: Any, lhs: Any, rhs: Any, a_trans: Any = ..., b_trans: Any = ..., init_cond: Any = ...
+    acc: Any, lhs: Any, rhs: Any, init_cond: Any = ..., *, a_trans: Any = ..., b_trans: Any = ...
 ) -> Any:
     """acc += lhs . rhs in place (O-1805)."""
 
