@@ -6,6 +6,7 @@
 
 #include "core/vm/interp.h"
 #include "core/vm/kernels/chain_plan.h"
+#include "core/vm/kernels/gemm.h"
 #include "core/vm/ops/elementwise.h"
 
 namespace pypto::vm {
@@ -43,12 +44,57 @@ inline bool reusable(const View& v, DType dtype, const View& like, int64_t bytes
          same_shape(v, like) && packed(v) && b->bytes == bytes;
 }
 
+/// Makes `out` a fresh plain tile of the given shape, which may be that of the same view.
+void replace(View& out, DType dtype, int rank, const int64_t* shape, BufferRef storage) {
+  out.set_packed(rank, shape);
+  out.dtype = dtype;
+  out.offset = 0;
+  out.pad = PadMode::kNull;
+  out.buffer = std::move(storage);
+  out.snapshot = BufferRef();
+}
+
+bool factor(const View& v) {
+  return v.rank == 2 && v.fully_valid && v.buffer->kind == BufferKind::kOnChip && v.buffer->written.all &&
+         (v.dtype == DType::kFp32 || v.dtype == DType::kFp16 || v.dtype == DType::kBf16 ||
+          v.dtype == DType::kInt8);
+}
+
+bool run_matmul(const DirectOp& op, Frame& frame) {
+  const View& a = frame.v[static_cast<size_t>(op.lhs)];
+  const View& b = frame.v[static_cast<size_t>(op.rhs)];
+  if (!factor(a) || !factor(b) || a.shape[1] != b.shape[0]) return false;
+  if ((a.dtype == DType::kInt8) != (b.dtype == DType::kInt8)) return false;
+  const DType dtype = a.dtype == DType::kInt8 ? DType::kInt32 : DType::kFp32;
+  View& out = frame.v[static_cast<size_t>(op.out)];
+  View like;
+  like.rank = 2;
+  like.shape[0] = a.shape[0];
+  like.shape[1] = b.shape[1];
+  const int64_t bytes = like.shape[0] * like.shape[1] * 4;
+  const bool reuses =
+      !(out.buffer == a.buffer) && !(out.buffer == b.buffer) && reusable(out, dtype, like, bytes);
+  BufferRef storage = reuses ? out.buffer : BufferRef(pool_alloc(bytes, false));
+  Gemm g;
+  g.m = like.shape[0];
+  g.n = like.shape[1];
+  g.k = a.shape[1];
+  g.a = {a.data(), a.dtype, a.stride[0], a.stride[1]};
+  g.b = {b.data(), b.dtype, b.stride[0], b.stride[1]};
+  g.c = storage->data;
+  g.c_row = g.n;
+  gemm(g);
+  storage->written.all = true;
+  replace(out, dtype, 2, like.shape, std::move(storage));
+  return true;
+}
+
 bool whole_bytes(DType d) { return d != DType::kNone && d != DType::kBool && dtype_bits(d) >= 8; }
 
 DirectOp direct_of(const OpInsn& o) {
   DirectOp d;
   if (o.results.size() != 1 || o.results[0].cls != RegClass::kView || o.operands.empty()) return d;
-  if (o.result_is_tile.empty() || !o.result_is_tile[0] || o.attrs.find(ir::AttrKey::k_acc_dtype)) return d;
+  if (o.result_is_tile.empty() || !o.result_is_tile[0]) return d;
   const ChainOp op = chain_op(o.op);
   const Operand& first = o.operands[0];
   if (first.kind != Operand::Kind::kReg || first.reg.cls != RegClass::kView) return d;
@@ -57,7 +103,18 @@ DirectOp direct_of(const OpInsn& o) {
   d.lhs = first.reg.index;
   d.out = o.results[0].index;
   d.width = static_cast<int8_t>(dtype_bytes(d.to));
-  if (!whole_bytes(d.from) || !whole_bytes(d.to)) return d;
+  if (o.op == ir::OpId::k_matmul) {
+    const bool plain_factors = o.attrs.get_int(ir::AttrKey::k_a_trans, 0) == 0 &&
+                               o.attrs.get_int(ir::AttrKey::k_b_trans, 0) == 0 && o.operands.size() > 1 &&
+                               o.operands[1].kind == Operand::Kind::kReg &&
+                               o.operands[1].reg.cls == RegClass::kView;
+    if (!plain_factors) return d;
+    d.rhs = o.operands[1].reg.index;
+    d.kind = Kind::kMatmul;
+    return d;
+  }
+  // An accumulator is rounded to its declared dtype before it is used.
+  if (!whole_bytes(d.from) || !whole_bytes(d.to) || o.attrs.find(ir::AttrKey::k_acc_dtype)) return d;
   Kind kind = Kind::kNone;
   switch (op.kind) {
     case ChainKind::kBinary: {
@@ -103,6 +160,7 @@ void find_direct(FunctionCode& fn) {
 }
 
 bool run_direct(const DirectOp& op, Frame& frame) {
+  if (op.kind == Kind::kMatmul) return run_matmul(op, frame);
   const View& lhs = frame.v[static_cast<size_t>(op.lhs)];
   if (!plain(lhs, op.from)) return false;
   const void* rhs = nullptr;
@@ -138,20 +196,16 @@ bool run_direct(const DirectOp& op, Frame& frame) {
     case Kind::kNarrow:
       op.narrow(lhs.as<float>(), to, static_cast<size_t>(n), op.mode);
       break;
-    case Kind::kNone:
+    default:
       return false;
   }
-  out.pad = PadMode::kNull;
   if (reuses) {
+    out.pad = PadMode::kNull;
     out.buffer->written.all = true;
     if (out.snapshot) out.snapshot = BufferRef();
     return true;
   }
-  out.set_packed(lhs.rank, lhs.shape);  // may be the same view
-  out.dtype = op.to;
-  out.offset = 0;
-  out.buffer = std::move(fresh);
-  out.snapshot = BufferRef();
+  replace(out, op.to, lhs.rank, lhs.shape, std::move(fresh));
   return true;
 }
 

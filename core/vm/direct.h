@@ -20,6 +20,7 @@ struct DirectOp {
     kScalar,  ///< a tile and a scalar
     kUnary,
     kNarrow,  ///< a cast from FP32
+    kMatmul,  ///< a fresh product of two matrices
   };
   Kind kind = Kind::kNone;
   DType from = DType::kNone, to = DType::kNone;  ///< of the operands and of the result

@@ -190,3 +190,31 @@ def test_results_do_not_share_what_still_lives(way):  # 01 L-154, 02 O-210
         part, kept = last[:2], last
         last, a = last + a, a + 1
     np.testing.assert_array_equal(o[:14], np.concatenate([a, kept, last, part]))
+
+
+@pytest.mark.parametrize("dtype", ["INT8", "FP16", "FP32"])
+@pytest.mark.parametrize(("m", "k", "n"), [(16, 16, 16), (16, 64, 16), (32, 32, 16), (16, 48, 32), (48, 16, 64)])
+def test_products_in_a_loop(way, dtype, m, k, n):  # 02 O-307, O-1802
+    dt, acc = getattr(pl, dtype), pl.INT32 if dtype == "INT8" else pl.FP32
+    a_shape, b_shape = [m, k], [k, n]
+
+    @pl.jit
+    def program(a: pl.Tensor[[2 * m, k], dt], b: pl.Tensor[b_shape, dt], o: pl.Out[pl.Tensor[[3 * m, n], acc]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            right = pl.load(b, [0, 0], b_shape, target_memory=pl.Mem.Mat)
+            kept = pl.matmul(pl.load(a, [0, 0], a_shape, target_memory=pl.Mem.Mat), right, out_dtype=acc)
+            for i in pl.range(2):
+                left = pl.load(a, [i * m, 0], a_shape, target_memory=pl.Mem.Mat)
+                c = pl.matmul(left, right, out_dtype=acc)
+                o = pl.store(c, [i * m, 0], o)
+            o = pl.store(kept, [2 * m, 0], o)
+        return o
+
+    rng = np.random.default_rng(m + k + n)
+    low, high = (-128, 128) if dtype == "INT8" else (-8, 9)
+    x, y = rng.integers(low, high, (2 * m, k)), rng.integers(low, high, (k, n))
+    x[3], y[:, 2] = low, low  # the extreme products
+    np_dtype = {"INT8": np.int8, "FP16": np.float16, "FP32": np.float32}[dtype]
+    o = np.zeros([3 * m, n], np.int32 if dtype == "INT8" else np.float32)
+    program(x.astype(np_dtype), y.astype(np_dtype), o, config=SIM)
+    np.testing.assert_array_equal(o, np.concatenate([x @ y, x[:m] @ y]))

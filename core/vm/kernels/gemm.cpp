@@ -241,6 +241,7 @@ constexpr double kThreadWork = double{1 << 26};
 /// The product in bands of rows or columns, one to a thread.
 void run_bands(const Gemm& g) {
   const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+  if (work < 2 * kThreadWork) return HWY_DYNAMIC_DISPATCH(run_gemm)(g);
   const bool by_row = g.m >= g.n;
   constexpr int64_t kGrain = 32;
   const int64_t grains = ((by_row ? g.m : g.n) + kGrain - 1) / kGrain;

@@ -222,6 +222,20 @@ void gemm_int8(const Gemm& g) {
   const bool vnni = false;
 #endif
   auto* c = static_cast<int32_t*>(g.c);
+  constexpr int64_t kFewRows = 24;
+  if (vnni && g.n == 16 && g.m <= kFewRows && g.k % 4 == 0 && g.b.col == 1 && g.a.col == 1) {
+    IntPanel t;
+    t.quads = g.k / 4;
+    t.a = static_cast<const int8_t*>(g.a.data);
+    t.a_pitch = g.a.row;
+    t.b = static_cast<const int8_t*>(g.b.data);
+    t.b_pitch = g.b.row;
+    t.c = c;
+    t.c_pitch = g.c_row;
+    t.cols = g.n;
+    t.from_zero = g.start == GemmStart::kZero;
+    return vnni_few_rows(g.m, t);
+  }
   for (int64_t n0 = 0; n0 < g.n; n0 += kBlockN) {
     const int64_t nb = std::min(kBlockN, g.n - n0);
     for (int64_t k0 = 0; k0 < g.k; k0 += kIntBlockK) {
@@ -250,14 +264,15 @@ void gemm_int8(const Gemm& g) {
         t.a_pitch = pitch;
         t.from_zero = from_zero;
         int32_t row_sums[kBlockM];
-        if (vnni) vnni_row_sums(a, pitch, mb, quads * 4, row_sums);
+        const bool sums_first = vnni && panels > 1;
+        if (sums_first) vnni_row_sums(a, pitch, mb, quads * 4, row_sums);
         for (int64_t j = 0; j < panels; ++j) {
           t.b = packed + j * panel_bytes;
           t.cols = std::min(kPanel, nb - j * kPanel);
           for (int64_t r0 = 0; r0 < mb; r0 += kIntRows) {
             const int64_t rows = std::min(kIntRows, mb - r0);
             t.a = a + r0 * pitch;
-            t.row_sums = row_sums + r0;
+            t.row_sums = sums_first ? row_sums + r0 : nullptr;
             t.c = c + (m0 + r0) * g.c_row + n0 + j * kPanel;
             t.c_pitch = g.c_row;
             vnni ? vnni_panel(static_cast<int>(rows), t) : short_panel(rows, t);
