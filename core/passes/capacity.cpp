@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/passes/passes.h"
@@ -140,15 +141,16 @@ std::vector<MemoryUse> check_capacity(ir::Module& module, const PassOptions&) {
     if (f->is_sub_worker || !f->is_kernel() || !f->external_source.empty()) continue;
     warn_staging(module, *f);
     const KernelStorage shared = tile_lifetimes(*f, module.arch, true);
-    const KernelStorage plain = tile_lifetimes(*f, module.arch, false);
+    std::optional<KernelStorage> plain;
     for (const MemorySpace space : kSpaces) {
       MemoryUse use = plan(*f, shared, space, module.arch, false);
       const KernelStorage* storage = &shared;
       if (use.used > use.limit) {
-        MemoryUse other = plan(*f, plain, space, module.arch, false);
+        if (!plain) plain = tile_lifetimes(*f, module.arch, false);
+        MemoryUse other = plan(*f, *plain, space, module.arch, false);
         if (other.used < use.used) {
           use = std::move(other);
-          storage = &plain;
+          storage = &*plain;
         }
       }
       if (use.used > use.limit) {

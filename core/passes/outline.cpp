@@ -150,7 +150,7 @@ class OutlineFunction {
     Region r;
     r.stmt = s.get();
     r.facts = std::make_shared<ScopeInfo>(*s->scope);
-    r.live_after = &live_.after(*s);
+    r.live_after = live_.after(*s);
     r.defined_before = &defined_;
     name(r, suffix);
     return r;
@@ -188,7 +188,7 @@ class OutlineFunction {
     Region r;
     r.stmt = s.get();
     r.facts = std::make_shared<ScopeInfo>(info);
-    r.live_after = &live_.after(*s);
+    r.live_after = live_.after(*s);
     r.defined_before = &defined_;
     r.blocks = true;
     r.kind = "pl.spmd";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -33,7 +34,7 @@ struct Region {
   std::string kind = "pl.at";            ///< for messages
   std::shared_ptr<ir::ScopeInfo> facts;  ///< what the call and the function carry on
   bool blocks = false;                   ///< launched over facts->core_num blocks
-  const VarSet* live_after = nullptr;
+  std::optional<Liveness::At> live_after;
   const VarSet* defined_before = nullptr;
 };
 

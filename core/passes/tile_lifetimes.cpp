@@ -5,6 +5,7 @@
 #include <functional>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "core/base/poll.h"
@@ -131,6 +132,10 @@ class Lifetimes {
   void count_uses(const Block& block) {
     walk_exprs(block, [&](const ExprPtr& e) {
       if (e->kind != ExprKind::kOp) return;
+      if (is_product(e->op) && ir::op_row(e->op).alias == AliasClass::kInPlace && e->args[0] &&
+          e->args[0]->type && e->args[0]->type->storage) {
+        accumulated_.insert(e->args[0]->type->storage.get());
+      }
       for (size_t i = 0; i < e->args.size(); ++i) {
         if (!e->args[i] || e->args[i]->kind != ExprKind::kVar) continue;
         const bool written =
@@ -437,24 +442,12 @@ class Lifetimes {
   }
 
   bool only_written_out(const Expr& e) const {
-    for (const auto& [v, value] : assigned_) {
-      if (value == &e) return computed_with_.count(v) == 0;
-    }
-    return false;
+    const auto it = name_of_.find(&e);
+    return it != name_of_.end() && computed_with_.count(it->second) == 0;
   }
 
   /// A created tensor that products accumulate into.
-  bool accumulates(const Type& t) {
-    if (!t.storage) return false;
-    bool found = false;
-    walk_exprs(f_.body, [&](const ExprPtr& x) {
-      if (x->kind == ExprKind::kOp && is_product(x->op) && ir::op_row(x->op).alias == AliasClass::kInPlace &&
-          x->args[0] && x->args[0]->type && x->args[0]->type->storage == t.storage) {
-        found = true;
-      }
-    });
-    return found;
-  }
+  bool accumulates(const Type& t) const { return t.storage && accumulated_.count(t.storage.get()) > 0; }
 
   int accumulator(const ExprPtr& acc, int k) {
     const Var* root = acc->kind == ExprKind::kVar ? acc->var.get() : nullptr;
@@ -503,7 +496,7 @@ class Lifetimes {
   /// Whether a variable other than the statement's target still stands for one of the sites afterwards.
   bool held_after(const Sites& sites, const Stmt* stmt) const {
     if (!stmt) return true;
-    const VarSet& after = live_.after(*stmt);
+    const Liveness::At after = live_.after(*stmt);
     for (const auto& [v, held] : env_) {
       const bool redefined = std::any_of(stmt->targets.begin(), stmt->targets.end(),
                                          [&](const ir::VarPtr& t) { return t.get() == v; });
@@ -577,7 +570,25 @@ class Lifetimes {
     for (const auto& [v, s] : from) into[v].insert(s.begin(), s.end());
   }
 
-  void meet(const Env& env, const VarSet& live) {
+  /// Forgets variables that nothing reads any more: what is looked at per operation stays small.
+  void forget(const Stmt& s) {
+    const Liveness::At after = live_.after(s);
+    if (s.kind == StmtKind::kAssign || s.kind == StmtKind::kEval || s.kind == StmtKind::kYield) {
+      const auto dead = [&](const Var* v) {
+        if (!after.count(v)) env_.erase(v);
+      };
+      own_exprs(s, [&](const ExprPtr& e) {
+        walk_expr(e, [&](const ExprPtr& x) {
+          if (x->kind == ExprKind::kVar) dead(x->var.get());
+        });
+      });
+      for (const auto& t : s.targets) dead(t.get());
+    } else {
+      std::erase_if(env_, [&](const auto& held) { return !after.count(held.first); });
+    }
+  }
+
+  void meet(const Env& env, const Liveness::At& live) {
     if (!reuse_) return;
     for (const auto& [v, s] : env) {
       if (!live.count(v) || s.size() < 2) continue;
@@ -589,6 +600,7 @@ class Lifetimes {
     for (const auto& s : block) {
       poll();
       stmt(*s);
+      forget(*s);
     }
   }
 
@@ -599,7 +611,7 @@ class Lifetimes {
         if (s.targets.size() > 1 && s.value->kind == ExprKind::kTuple) {
           for (size_t i = 0; i < s.targets.size(); ++i) values.push_back(value(s.value->args[i], "", &s));
         } else {
-          assigned_[s.targets[0].get()] = s.value.get();
+          name_of_[s.value.get()] = s.targets[0].get();
           const Sites all = value(s.value, s.targets[0]->name, &s);
           values.assign(s.targets.size(), all);
         }
@@ -681,7 +693,7 @@ class Lifetimes {
       join(exits, done.breaks);
       // What is needed at the top of the next round lives through the whole loop.
       if (!s.body.empty()) {
-        const VarSet& needed = live_.before(*s.body.front());
+        const Liveness::At needed = live_.before(*s.body.front());
         for (const auto& [v, sites] : env_) {
           if (!needed.count(v)) continue;
           for (const int i : sites) {
@@ -695,8 +707,7 @@ class Lifetimes {
       }
       Env next = head;
       join(next, env_);
-      VarSet needed = s.body.empty() ? VarSet() : live_.before(*s.body.front());
-      meet(next, needed);
+      if (!s.body.empty()) meet(next, live_.before(*s.body.front()));
       env_ = std::move(next);
       if (env_ == head) break;
     }
@@ -715,8 +726,9 @@ class Lifetimes {
   std::unordered_map<const Expr*, int> at_;
   std::unordered_map<const Stmt*, std::pair<int, int>> range_;
   std::set<const Var*> computed_with_;
-  std::unordered_map<const Var*, const Expr*> assigned_;
-  std::set<const Expr*> written_directly_;  ///< values that an operand position writes out
+  std::unordered_map<const Expr*, const Var*> name_of_;  ///< the variable that a value is assigned to
+  std::unordered_set<const ir::Storage*> accumulated_;   ///< what products accumulate into
+  std::set<const Expr*> written_directly_;               ///< values that an operand position writes out
   std::vector<TileStorage> sites_;
   std::vector<int> parent_;
   std::vector<std::vector<const Stmt*>> loops_of_;

@@ -383,8 +383,7 @@ ir::FunctionPtr ProgramBuilder::specialise(const std::shared_ptr<FunctionSource>
     b.fn->type = ir::FunctionType::kAIV;
     b.fn->level = ir::Level::kAIV;
   }
-  b.fn->name = unique_function_name(source->name);
-  b.read_return_annotation(true);
+  b.read_return_annotation(true);  // messages name the function as its author does (04 JIT-16)
   b.decide_place();
   b.build_body();
   leave();

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <functional>
 
 #include "core/base/poll.h"
@@ -37,6 +38,31 @@ void retype(ir::Block& block, const std::function<TypePtr(const TypePtr&)>& chan
     retype(s->body, change);
     retype(s->else_body, change);
   }
+}
+
+bool uses_name(const syn::ExprPtr& e, const std::string& name) {
+  if (!e) return false;
+  if (e->kind == syn::ExprKind::kName && e->text == name) return true;
+  const auto inside = [&](const syn::ExprPtr& x) { return uses_name(x, name); };
+  return std::any_of(e->items.begin(), e->items.end(), inside) ||
+         std::any_of(e->keywords.begin(), e->keywords.end(),
+                     [&](const syn::Keyword& k) { return inside(k.value); }) ||
+         std::any_of(e->generators.begin(), e->generators.end(), [&](const syn::Comprehension& g) {
+           return inside(g.iter) || std::any_of(g.ifs.begin(), g.ifs.end(), inside);
+         });
+}
+
+/// Whether the text of a body uses a name other than by returning it.
+bool uses_name(const std::vector<syn::StmtPtr>& body, const std::string& name) {
+  return std::any_of(body.begin(), body.end(), [&](const syn::StmtPtr& s) {
+    const bool own = s->kind != syn::StmtKind::kReturn && uses_name(s->value, name);
+    return own ||
+           std::any_of(s->targets.begin(), s->targets.end(),
+                       [&](const syn::ExprPtr& e) { return uses_name(e, name); }) ||
+           std::any_of(s->with_items.begin(), s->with_items.end(),
+                       [&](const syn::WithItem& w) { return uses_name(w.context, name); }) ||
+           uses_name(s->body, name) || uses_name(s->orelse, name);
+  });
 }
 
 }  // namespace
@@ -147,7 +173,9 @@ void FunctionBuilder::report_dropped_outputs() {
       }
       continue;
     }
-    if (!facts.written[i] && !param_mentioned_[i]) {
+    // A branch that a constant rules out may write it: then this specialisation leaves it alone on purpose.
+    const bool elsewhere = source_->def && uses_name(source_->def->body, name);
+    if (!facts.written[i] && !param_mentioned_[i] && !elsewhere) {
       program_.warn(fn->params[i]->span, "W-OUT-PARAM-UNUSED",
                     "OutParamWriteDropped: output parameter '" + name + "' of function '" + fn->name +
                         "' (line " + std::to_string(fn->params[i]->span.line) +

@@ -88,7 +88,10 @@ nb::object compile_tree(const std::string& text, const std::string& path, int st
   std::memset(&flags, 0, sizeof(flags));
   flags.cf_flags = kOnlyAst | PyCF_IGNORE_COOKIE;
   flags.cf_feature_version = PY_MINOR_VERSION;
+  // Every object made here stays: the collector would look at all of them again and again.
+  const int collecting = PyGC_Disable();
   PyObject* tree = Py_CompileStringExFlags(text.c_str(), path.c_str(), start, &flags, -1);
+  if (collecting) PyGC_Enable();
   if (!tree) throw nb::python_error();
   return nb::steal(tree);
 }

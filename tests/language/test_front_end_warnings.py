@@ -160,3 +160,53 @@ class P:
         define(tmp_path, text)
     assert str(info.value).count("another error") == 1
     assert "foo" in str(info.value)
+
+
+FIRST = 0
+
+
+@pl.jit.incore
+def maybe(x: pl.Tensor[[4, 8], pl.FP32], y: pl.Out[pl.Tensor[[4, 8], pl.FP32]], n: pl.Scalar[pl.INDEX]):
+    if n == FIRST:
+        return y
+    y = pl.store(pl.add(pl.load(x, [0, 0], [4, 8]), 1.0), [0, 0], y)
+    return y
+
+
+@pl.jit.incore
+def only_returned(x: pl.Tensor[[4, 8], pl.FP32], y: pl.Out[pl.Tensor[[4, 8], pl.FP32]], n: pl.Scalar[pl.INDEX]):
+    if n == FIRST:
+        return y
+    return y
+
+
+@pl.jit
+def guarded(x: pl.Tensor[[4, 8], pl.FP32], y: pl.Out[pl.Tensor[[4, 8], pl.FP32]]):
+    for n in pl.range(2):
+        y = maybe(x, y, n)
+    y = maybe(x, y, 0)
+    y = maybe(x, y, 1)
+    return y
+
+
+@pl.jit
+def unguarded(x: pl.Tensor[[4, 8], pl.FP32], y: pl.Out[pl.Tensor[[4, 8], pl.FP32]]):
+    for n in pl.range(2):
+        y = only_returned(x, y, n)
+    y = only_returned(x, y, 0)
+    return y
+
+
+def test_a_branch_that_a_constant_rules_out_still_writes():  # L-54: it is written where the constant differs
+    x, y = np.arange(32, dtype=np.float32).reshape(4, 8), np.zeros((4, 8), np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        guarded(x, y, config=CONFIG)
+    np.testing.assert_array_equal(y, x + 1)
+
+
+def test_warnings_of_a_specialisation_name_the_function_of_the_source():  # 04 JIT-16
+    x, y = np.ones((4, 8), np.float32), np.zeros((4, 8), np.float32)
+    with pytest.warns(UserWarning, match="OutParamWriteDropped") as record:
+        unguarded.compile(x, y, config=CONFIG)
+    assert {"'only_returned'" in str(w.message) for w in record if "OutParam" in str(w.message)} == {True}

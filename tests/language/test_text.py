@@ -227,3 +227,19 @@ def test_a_class_without_functions_is_located_in_the_text():
     with pytest.raises(pl.parser.diagnostics.ParserSyntaxError, match="contains no") as caught:
         pl.parse("@pl.program\nclass A:\n    pass\n", filename="here.py")
     assert caught.value.span["filename"] == "here.py"
+
+
+@pl.jit
+def scaled(x: pl.Tensor[[16, 32], pl.FP32], y: pl.Out[pl.Tensor[[16, 32], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        for i in pl.range(4):
+            y = pl.store(pl.mul(pl.load(x, [i * 4, 0], [4, 32]), 2.0), [i * 4, 0], y)
+    return y
+
+
+def test_the_text_of_a_lowered_program_reads_back_to_itself():  # 04 SER-2, TXT-5
+    text = str(scaled.lower())
+    assert "pl.tile.store(" in text and "pl.const(4, pl.INDEX)" in text
+    again = pl.parse(text)
+    assert str(again) == text == str(pl.parse(str(again)))
+    assert "pl.tile." not in str(pl.parse(TEXT))

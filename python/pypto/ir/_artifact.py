@@ -49,18 +49,51 @@ os.register_at_fork(after_in_child=_after_fork)
 # ------------------------------------------------------------------------------------------------- directories
 
 
+@contextlib.contextmanager
+def _explained(folder: str) -> Iterator[None]:
+    """Say of an error of the file system what was to be written, where, and what to pass instead."""
+    try:
+        yield
+    except OSError as error:
+        # The errors of making a missing parent name the parent; others may be of what a compile runs meanwhile.
+        path = error.filename
+        if error.errno is None or not isinstance(path, str) or not (path.startswith(folder) or folder.startswith(path)):
+            raise
+        reason = error.strerror
+        if isinstance(error, FileExistsError):
+            reason = "it is a file, not a directory"
+        hint = "pass output_dir= (RunConfig: save_kernels_dir=) or set PYPTO_PROG_BUILD_DIR to a writable directory"
+        raise type(error)(
+            error.errno, f"cannot write the compiled program below {folder!r}: {reason}; {hint}", error.filename
+        ) from error
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError as error:
+        raise type(error)(
+            error.errno,
+            "cannot write the compiled program: the working directory does not exist any more; change to one that "
+            "does, or pass an absolute output_dir= (RunConfig: save_kernels_dir=)",
+        ) from error
+
+
 def _fresh(name: str) -> str:
     """Make and return a new directory for program `name` below the build directory."""
     base = _env.get("PYPTO_PROG_BUILD_DIR", "build_output")
+    if not os.path.isabs(base):
+        base = os.path.join(_working_directory(), base)
     stem = f"{name}_{time.strftime('%Y%m%d_%H%M%S')}"
-    os.makedirs(base, exist_ok=True)
-    for number in range(1, 100000):
-        folder = os.path.join(base, stem if number == 1 else f"{stem}_{number}")
-        try:
-            os.mkdir(folder)
-            return os.path.join(os.getcwd(), folder)
-        except FileExistsError:
-            continue
+    with _explained(base):
+        os.makedirs(base, exist_ok=True)
+        for number in range(1, 100000):
+            folder = os.path.join(base, stem if number == 1 else f"{stem}_{number}")
+            try:
+                os.mkdir(folder)
+                return folder
+            except FileExistsError:
+                continue
     raise OSError(f"no free directory name for {stem} in {base}")
 
 
@@ -76,15 +109,20 @@ def directory(output_dir: str | None, name: str) -> Iterator[str]:
     if output_dir is None:
         folder, fresh = _fresh(name), True
     else:
-        folder, fresh = os.path.join(os.getcwd(), output_dir), not os.path.exists(output_dir)
-        os.makedirs(folder, exist_ok=True)
+        if "\0" in output_dir:
+            raise ValueError(f"output_dir {output_dir!r} contains a null character, which no path can")
+        folder = output_dir if os.path.isabs(output_dir) else os.path.join(_working_directory(), output_dir)
+        fresh = not os.path.exists(folder)
+        with _explained(folder):
+            os.makedirs(folder, exist_ok=True)
     key = os.path.realpath(folder)
     with _lock:
         if key in _busy:
             raise RuntimeError(f"another compile is writing {folder} right now; give each compile its own output_dir")
         _busy.add(key)
     try:
-        yield folder
+        with _explained(folder):
+            yield folder
     except BaseException:
         if fresh:
             with contextlib.suppress(OSError):

@@ -148,6 +148,17 @@ def refuse_conflicts(**given: Any) -> None:
             )
 
 
+def _path_text(name: str, path: Any) -> str | None:
+    if path is None:
+        return None
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be a path (str or os.PathLike) or None, got {type(path).__name__}")
+    if not text:
+        raise ValueError(f"{name} is an empty path; pass None for a new directory, or '.' for the working directory")
+    return text
+
+
 def from_arguments(platform: str, **arguments: Any) -> CompileOptions:
     """Return the options that the arguments of `ir.compile` describe."""
     emit_loc = arguments["emit_source_loc"]
@@ -162,7 +173,7 @@ def from_arguments(platform: str, **arguments: Any) -> CompileOptions:
         analyze_auto_scopes_for_deps=bool(arguments["analyze_auto_scopes_for_deps"]),
         emit_source_loc=_env.flag("PYPTO_EMIT_PTO_LOC", True) if emit_loc is None else bool(emit_loc),
         dump_ptoas_passes=bool(arguments["dump_ptoas_passes"]),
-        output_dir=None if output_dir is None else os.fspath(output_dir),
+        output_dir=_path_text("output_dir", output_dir),
         **_from_context(
             arguments["memory_planner"],
             arguments["verification_level"],
@@ -195,7 +206,7 @@ def from_config(config: Any) -> CompileOptions:
         analyze_auto_scopes_for_deps=bool(config.analyze_auto_scopes_for_deps),
         emit_source_loc=_env.flag("PYPTO_EMIT_PTO_LOC", True),
         dump_ptoas_passes=bool(config.dump_ptoas_passes),
-        output_dir=None if output_dir is None else os.fspath(output_dir),
+        output_dir=_path_text("save_kernels_dir", output_dir),
         aicpu_thread_num=config.aicpu_thread_num,
         **_from_context(
             config.memory_planner,
