@@ -238,8 +238,9 @@ ModulePtr clone(const Module& m) {
   }
   for (size_t i = 0; i < m.functions.size(); ++i) {
     Cloner cloner(copy->functions[i].get());
-    cloner.functions = functions;
+    cloner.functions.swap(functions);  // one map serves all functions
     clone_into(*m.functions[i], *copy->functions[i], cloner);
+    cloner.functions.swap(functions);
   }
   return copy;
 }

@@ -3,6 +3,7 @@
 
 #include "core/base/poll.h"
 #include "core/sema/builder.h"
+#include "core/sema/hints.h"
 
 /// Statements in sequence, branches (01 L-91, L-92), returns (L-51, L-52).
 namespace pypto::sema {
@@ -21,6 +22,10 @@ const char* kSupported =
     "supported: assignment, annotated and augmented assignment, for, while, if, with, return, calls, break, "
     "continue, "
     "pass";
+
+std::string with_hint(const std::string& hint) {
+  return hint.empty() ? kSupported : hint + " (" + kSupported + ")";
+}
 
 }  // namespace
 
@@ -83,7 +88,8 @@ void FunctionBuilder::exec(const syn::Stmt& s) {
     case StmtKind::kOther:
       break;
   }
-  reject(ErrorClass::kUnsupportedFeatureError, s.span, "Unsupported statement type: " + s.text, kSupported);
+  reject(ErrorClass::kUnsupportedFeatureError, s.span, "Unsupported statement type: " + s.text,
+         with_hint(hint_for_syntax(s.text)));
 }
 
 void FunctionBuilder::exec_expression(const syn::Stmt& s) {
@@ -92,7 +98,7 @@ void FunctionBuilder::exec_expression(const syn::Stmt& s) {
   if (e.kind != ExprKind::kCall) {
     reject(ErrorClass::kUnsupportedFeatureError, s.span,
            "Unsupported statement type: an expression statement must be a call, got '" + source_text(e) + "'",
-           kSupported);
+           with_hint(hint_for_syntax(e.text)));
   }
   const Callee callee = resolve_callee(*e.items[0]);
   if (callee.kind == Callee::Kind::kConstruct &&

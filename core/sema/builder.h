@@ -567,6 +567,7 @@ class FunctionBuilder {
     std::vector<ir::TypePtr> var_types;
     std::map<std::string, std::string> renamed;
     std::set<std::string> used;
+    std::map<std::string, int> next_suffix;
     int next_region = 0;
     std::map<const ir::Storage*, WindowBuffer> buffers;
   };
@@ -585,7 +586,8 @@ class FunctionBuilder {
   std::map<int, RegionInfo> region_log_;  ///< every region by id, for messages
   int next_region_ = 1;
   std::set<std::string> used_names_;
-  int depth_ = 0;  ///< of inline expansion
+  std::map<std::string, int> next_suffix_;  ///< last one given to a name that was taken
+  int depth_ = 0;                           ///< of inline expansion
   std::vector<const FunctionSource*> expanding_;
   std::map<std::string, BindingPtr> yield_if_;  ///< targets of pl.yield_ in an if arm
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/sema/builder.h"
+#include "core/sema/hints.h"
 
 /// Expressions: values, attributes, operands in order.
 namespace pypto::sema {
@@ -143,10 +144,14 @@ Value FunctionBuilder::eval(const syn::Expr& e) {
       {ExprKind::kEllipsis, "Ellipsis"},
   };
   const auto it = kNames.find(e.kind);
-  reject(ErrorClass::kUnsupportedFeatureError, e.span,
-         std::string("Unsupported expression type: ") + (it != kNames.end() ? it->second : e.text.c_str()),
-         "use names, literals, arithmetic, comparisons, subscripts and calls of pl operations; if it is a "
-         "compile-time value, compute it outside the body");
+  const std::string name = it != kNames.end() ? it->second : e.text.c_str();
+  const std::string instead = hint_for_syntax(name);
+  reject(
+      ErrorClass::kUnsupportedFeatureError, e.span, "Unsupported expression type: " + name,
+      !instead.empty()
+          ? instead
+          : "use names, literals, arithmetic, comparisons, subscripts and calls of pl operations; if it is a "
+            "compile-time value, compute it outside the body");
 }
 
 /// Operands in order. What an operand reads must not move behind statements that a later operand expands to.
@@ -262,9 +267,12 @@ ExprPtr FunctionBuilder::condition(const syn::Expr& e, const char* what) {
   std::string got = "a compile-time value";
   if (v.is_expr() && v.expr->type) got = ir::type_text(*v.expr->type);
   if (v.is_tuple()) got = "a tuple";
-  reject(ErrorClass::kParserTypeError, e.span,
-         std::string(what) + " condition must be a Bool-typed scalar expression, got " + got,
-         "compare explicitly, for instance '" + source_text(e) + " != 0'");
+  reject(
+      ErrorClass::kParserTypeError, e.span,
+      std::string(what) + " condition must be a Bool-typed scalar expression, got " + got,
+      v.is_array_like()
+          ? "a condition is one value: read an element with pl.read, or choose element by element with pl.sel"
+          : "compare explicitly, for instance '" + source_text(e) + " != 0'");
 }
 
 }  // namespace pypto::sema

@@ -14,6 +14,7 @@ FunctionBuilder::Undo FunctionBuilder::undo_point() const {
   for (const auto& v : fn->vars) u.var_types.push_back(v->type);
   u.renamed = frame_->renamed;
   u.used = used_names_;
+  u.next_suffix = next_suffix_;
   u.next_region = next_region_;
   u.buffers = buffers_;
   return u;
@@ -28,6 +29,7 @@ void FunctionBuilder::undo(const Undo& u) {
   for (size_t i = 0; i < u.vars; ++i) fn->vars[i]->type = u.var_types[i];
   frame_->renamed = u.renamed;
   used_names_ = u.used;
+  next_suffix_ = u.next_suffix;
   next_region_ = u.next_region;
   buffers_ = u.buffers;
   // Symbols made by the discarded reading stay: they are facts of the function.

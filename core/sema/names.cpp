@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/sema/builder.h"
+#include "core/sema/hints.h"
 
 /// Names: the DSL variables of a body, then the host's closure, globals and builtins (01 L-14).
 namespace pypto::sema {
@@ -41,7 +42,11 @@ void FunctionBuilder::bind_value(const std::string& name, Value v, const Span& s
 
 std::string FunctionBuilder::unique_name(const std::string& base) {
   std::string name = base;
-  for (int n = 1; used_names_.count(name); ++n) name = base + "_" + std::to_string(n);
+  if (used_names_.count(name)) {
+    int& n = next_suffix_[base];  // the smaller ones are taken
+    do name = base + "_" + std::to_string(++n);
+    while (used_names_.count(name));
+  }
   used_names_.insert(name);
   return name;
 }
@@ -207,8 +212,9 @@ Value FunctionBuilder::read_name(const std::string& name, const Span& span) {
   if (const BindingPtr b = find_binding(name)) return read_binding(name, b, span);
   const HostValue h = host_lookup(name);
   if (h.kind == HostKind::kMissing) {
+    const std::string builtin = hint_for_builtin(name);
     reject(ErrorClass::kUndefinedVariableError, span, "Undefined variable '" + name + "'",
-           did_you_mean(name, visible_names()));
+           builtin.empty() ? did_you_mean(name, visible_names()) : builtin);
   }
   return from_host(h, span);
 }

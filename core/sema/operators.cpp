@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "core/sema/builder.h"
+#include "core/sema/hints.h"
 
 /// Python operators on scalars (01 L-17 - L-24) and on tensors and tiles (L-21).
 namespace pypto::sema {
@@ -88,10 +89,11 @@ Value FunctionBuilder::binary(const std::string& text, const Value& lhs, const V
   };
   const auto it = kOps.find(text);
   if (it == kOps.end()) {
-    reject(
-        ErrorClass::kUnsupportedFeatureError, e.span, "Unsupported binary operator: " + text,
-        "supported on run-time values: + - * / // % << >>; bitwise operations on tiles are pl.and_, pl.or_, "
-        "pl.xor");
+    reject(ErrorClass::kUnsupportedFeatureError, e.span, "Unsupported binary operator: " + text,
+           hint_for_operator(text) + (hint_for_operator(text).empty() ? "" : "; ") +
+               "supported on run-time values: + - * / // % << >>; bitwise operations on tiles are pl.and_, "
+               "pl.or_, "
+               "pl.xor");
   }
   if (lhs.is_array_like() || rhs.is_array_like()) return array_operator(text, lhs, rhs, e);
   if (lhs.is_tuple() && rhs.is_tuple() && text == "+") {

@@ -32,12 +32,15 @@ ir::ExprPtr dim_expr(const ir::Dim& d, const Span& span) {
 ExprPtr FunctionBuilder::index_scalar(const syn::Expr& e, const ir::Type& t, int dim, bool upper) {
   if (e.kind == ExprKind::kEllipsis || e.kind == ExprKind::kNone || e.kind == ExprKind::kBool) {
     reject(ErrorClass::kUnsupportedFeatureError, e.span,
-           "Subscript index '" + source_text(e) + "' is not supported", "use integer scalars and slices");
+           "Subscript index '" + source_text(e) + "' is not supported",
+           e.kind == ExprKind::kEllipsis ? "name each dimension: ':' is all of it"
+           : e.kind == ExprKind::kNone   ? "pl.reshape(x, [...]) adds a dimension of 1"
+                                         : "use integer scalars and slices");
   }
   const Value v = eval(e);
   if (v.is_expr() && v.expr->kind == ir::ExprKind::kNone) {
     reject(ErrorClass::kUnsupportedFeatureError, e.span, "Subscript index 'None' is not supported",
-           "use integer scalars and slices");
+           "pl.reshape(x, [...]) adds a dimension of 1");
   }
   const ExprPtr x = to_expr(v, e.span);
   if (!x->type->is_scalar() || !is_int(x->type->dtype)) {
