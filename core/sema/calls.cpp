@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/sema/builder.h"
+#include "core/sema/hints.h"
 
 /// Calls: which operation, construct or function a callee is (01 L-1, L-47; 02 O-108).
 namespace pypto::sema {
@@ -167,9 +168,10 @@ Value FunctionBuilder::eval_call(const syn::Expr& e, bool statement) {
       reject(ErrorClass::kParserTypeError, e.span,
              "'" + callee_syntax.text + "' is a variable, not a function");
     }
+    const std::string builtin = hint_for_builtin(callee_syntax.text);
     reject(ErrorClass::kUndefinedVariableError, callee_syntax.span,
            "Undefined variable '" + callee_syntax.text + "'",
-           did_you_mean(callee_syntax.text, visible_names()));
+           builtin.empty() ? did_you_mean(callee_syntax.text, visible_names()) : builtin);
   }
   reject(ErrorClass::kUnsupportedFeatureError, e.span, "Unsupported call: " + source_text(callee_syntax));
 }
