@@ -48,8 +48,8 @@ def test_wrong_arguments():
         SimOptions(shedule="fast")
     with pytest.raises(TypeError, match="multiple values for argument 'schedule'"):
         SimOptions("fast", schedule="fast")
-    with pytest.raises(TypeError, match="takes at most 10 arguments, got 11"):
-        SimOptions("fast", 0, None, 0, "default", None, False, False, False, None, 1)
+    with pytest.raises(TypeError, match="takes at most 11 arguments, got 12"):
+        SimOptions("fast", 0, None, 0, "default", None, False, False, False, None, (), 1)
     with pytest.raises(dataclasses.FrozenInstanceError):
         SimOptions().seed = 1
     with pytest.raises(dataclasses.FrozenInstanceError):
