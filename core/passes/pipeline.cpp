@@ -10,6 +10,7 @@
 #include "core/passes/split_cores.h"
 #include "core/passes/tile_form.h"
 #include "core/passes/tile_products.h"
+#include "core/passes/walk.h"
 
 namespace pypto::passes {
 namespace {
@@ -63,6 +64,31 @@ void tile_kernels(ir::Module& module, const PassOptions& options) {
   }
 }
 
+/// 04 PRG-10: what an entry returns reaches the caller only as one of its parameters.
+void warn_undelivered(ir::Module& module, const ir::Function& entry) {
+  for (size_t i = 0; i < entry.return_types.size(); ++i) {
+    const ir::TypePtr& type = entry.return_types[i];
+    if (!type || !type->is_tensor() || (i < entry.return_params.size() && entry.return_params[i] >= 0))
+      continue;
+    Diagnostic d;
+    d.cls = ErrorClass::kValueError;
+    d.severity = Severity::kWarning;
+    d.id = "W-RETURN-DROPPED";
+    d.span = entry.span;
+    std::string name;
+    walk_stmts(entry.body, [&](const ir::StmtPtr& s) {
+      if (s->kind != ir::StmtKind::kReturn || i >= s->values.size() || !name.empty()) return;
+      d.span = s->span;
+      name = s->values[i]->kind == ir::ExprKind::kVar ? "'" + s->values[i]->var->name + "'"
+                                                      : ir::print(s->values[i]);
+    });
+    d.message = "entry '" + entry.name + "' returns " + (name.empty() ? ir::type_text(*type) : name) +
+                ", which is none of its Out or InOut parameters: the caller does not get it";
+    d.hint = "add a parameter 'result: pl.Out[pl.Tensor[...]]', write the value to it and return it";
+    module.warnings.push_back(std::move(d));
+  }
+}
+
 }  // namespace
 
 ir::ModulePtr device_form(const ir::Module& lowered, const PassOptions& options) {
@@ -81,6 +107,7 @@ LowerResult lower(const ir::Module& module, const PassOptions& options) {
   const auto done = [&](const char* name) {
     if (options.after) options.after(name, m);
   };
+  if (const ir::FunctionPtr entry = m.entry()) warn_undelivered(m, *entry);
   outline(m);  // regions first: every later stage works on whole kernels
   done(kOutline);
   simplify(m);  // before code is generated from what is left

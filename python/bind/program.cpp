@@ -244,6 +244,17 @@ void bind_program(nb::module_& m) {
                      if (!f) return nb::none();
                      return functions_of(p)[f->name.c_str()];
                    })
+      .def(
+          "__getattr__",
+          [](const PyProgram& p, const std::string& name) -> nb::object {
+            std::string text = "program '" + p.module->name + "' has no attribute '" + name + "'";
+            if (p.module->find(name)) {
+              text += "; its function is program.functions['" + name +
+                      "'], and ir.compile(program) gives what can be called";
+            }
+            throw nb::attribute_error(text.c_str());
+          },
+          nb::arg("name"))
       .def_prop_ro("entries", [](const PyProgram& p) { return entries_of(*p.module); })
       .def_prop_ro("is_distributed",
                    [](const PyProgram& p) {

@@ -6,6 +6,7 @@ import pypto.language as pl
 import pytest
 from pypto import ir
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError
+from pypto.runtime import RunConfig
 
 KIND = pl.FunctionType.InCore
 
@@ -308,3 +309,31 @@ def test_names_bound_to_annotations():
         stack(x, y)
         np.testing.assert_array_equal(y, np.concatenate([x, -x]))
     assert len(stack._cache) == 1
+
+
+def test_a_function_of_a_program_is_no_attribute_of_it():  # 04 ERR-4
+    @pl.program
+    class Some:
+        @pl.function(type=pl.FunctionType.InCore)
+        def main(
+            self, x: pl.Tensor[[4, 8], pl.FP32], y: pl.Out[pl.Tensor[[4, 8], pl.FP32]]
+        ) -> pl.Tensor[[4, 8], pl.FP32]:
+            return pl.store(pl.load(x, [0, 0], [4, 8]), [0, 0], y)
+
+    with pytest.raises(AttributeError, match=r"program 'Some' has no attribute 'main'; .*ir\.compile\(program\)"):
+        Some.main
+    with pytest.raises(AttributeError, match="program 'Some' has no attribute 'nothing'$"):
+        Some.nothing
+    assert not hasattr(Some, "main") and getattr(Some, "nothing", 3) == 3
+
+
+def test_a_config_is_given_by_name():  # 04 JIT-8
+    @pl.jit
+    def copied(x: pl.Tensor[[4, 8], pl.FP32], y: pl.Out[pl.Tensor[[4, 8], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y[:] = x
+        return y
+
+    x = np.ones((4, 8), np.float32)
+    with pytest.raises(TypeError, match=r"too many positional arguments \(config is given by name: config=\.\.\.\)"):
+        copied(x, x.copy(), RunConfig(platform="a2a3sim"))

@@ -210,3 +210,29 @@ def test_warnings_of_a_specialisation_name_the_function_of_the_source():  # 04 J
     with pytest.warns(UserWarning, match="OutParamWriteDropped") as record:
         unguarded.compile(x, y, config=CONFIG)
     assert {"'only_returned'" in str(w.message) for w in record if "OutParam" in str(w.message)} == {True}
+
+
+@pl.jit
+def undelivered(x: pl.Tensor):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        fresh = pl.add(x, 1.0)
+    return fresh
+
+
+@pl.jit
+def untouched(x: pl.Tensor, y: pl.InOut[pl.Tensor], z: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        z[:] = pl.add(x, 1.0)
+    return y, z
+
+
+def test_a_returned_tensor_that_is_no_parameter():  # 04 PRG-10
+    x, y, z = np.ones((4, 8), np.float32), np.zeros((4, 8), np.float32), np.zeros((4, 8), np.float32)
+    with pytest.warns(UserWarning, match="W-RETURN-DROPPED.*'undelivered' returns 'fresh'") as record:
+        assert undelivered(x, config=CONFIG) is None
+    found = only(record, "W-RETURN-DROPPED")
+    assert found.filename == __file__ and "pl.Out[" in str(found.message)
+    with warnings.catch_warnings(record=True) as record:
+        warnings.simplefilter("always")
+        untouched(x, y, z, config=CONFIG)  # contents unchanged, said by another warning (01 L-54)
+    assert ["W-OUT-PARAM-UNUSED" in str(w.message) for w in record] == [True]

@@ -170,7 +170,10 @@ class JITFunction:
         try:
             inspect.signature(self._func).bind(*args, **kwargs)
         except TypeError as error:
-            self._fail(str(error))
+            from pypto.runtime import RunConfig
+
+            named = " (config is given by name: config=...)" if any(isinstance(a, RunConfig) for a in args) else ""
+            self._fail(str(error) + named)
         self._fail("the arguments do not match the parameters")
 
     def _place(self, args, kwargs):
