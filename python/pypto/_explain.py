@@ -8,6 +8,7 @@ import textwrap
 from functools import lru_cache
 from pathlib import Path
 
+
 @lru_cache(maxsize=1)
 def examples() -> dict[str, tuple[str, str]]:
     """Return id -> (wrong program, right program)."""

@@ -128,7 +128,8 @@ def function(
         import warnings
 
         warnings.warn(
-            "W-DEPRECATED: attrs= on @pl.function is deprecated; write pl.func_attr({...}) as the first statement of the body",
+            "W-DEPRECATED: attrs= on @pl.function is deprecated; "
+            "write pl.func_attr({...}) as the first statement of the body",
             DeprecationWarning,
             stacklevel=2,
         )

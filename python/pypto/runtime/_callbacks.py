@@ -82,7 +82,9 @@ def merge(
     """Return the callbacks of both spellings; the new one wins."""
     merged: dict[str, Callable[..., Any]] = {}
     if overrides is not None:
-        warnings.warn("W-DEPRECATED: sub_worker_overrides= is an old spelling; use callbacks=", DeprecationWarning, stacklevel=4)
+        warnings.warn(
+            "W-DEPRECATED: sub_worker_overrides= is an old spelling; use callbacks=", DeprecationWarning, stacklevel=4
+        )
         merged.update(overrides)
     merged.update(callbacks or {})
     return merged

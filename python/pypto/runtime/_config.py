@@ -145,7 +145,11 @@ class RunConfig:
 
 
 def _warn_l2_swimlane() -> None:
-    warnings.warn("W-DEPRECATED: enable_l2_swimlane is an old spelling; use enable_chip_swimlane", DeprecationWarning, stacklevel=3)
+    warnings.warn(
+        "W-DEPRECATED: enable_l2_swimlane is an old spelling; use enable_chip_swimlane",
+        DeprecationWarning,
+        stacklevel=3,
+    )
 
 
 _generated_init = RunConfig.__init__
