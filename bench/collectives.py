@@ -2,8 +2,8 @@
 """Every collective on the simulator: time with checks and without, memory, bytes and rounds against the cost cards.
 
 Each program stages its input in a window, runs the collective once, and copies the result out. N is the size of the
-window on each rank. The result is checked with NumPy, the counters with the cost cards (`bytes`: moved per rank over
-the least that the algorithm needs; 1.00 = equal).
+window on each rank. The result is checked with NumPy, the counters with the cost cards: bytes moved and rounds must be
+what the algorithm needs, no more and no less (`bytes`: moved over needed).
 
 Run: make bench                                    (a few sizes)
      python bench/collectives.py --full            (P = 2 ... 1024, N = 1 KiB ... 16 MiB, P x N <= 256 MiB)
@@ -272,7 +272,7 @@ def copy_seconds(total: int) -> float:
 
 def measure(name: str, p: int, n_bytes: int, repeats: int) -> None:
     """One line of the table."""
-    make, golden, least, _ = COLLECTIVES[name]
+    make, golden, least, rounds = COLLECTIVES[name]
     n = n_bytes // 4
     program = make(p, n)
     x = RNG.standard_normal((p, n), dtype=np.float32)
@@ -295,7 +295,10 @@ def measure(name: str, p: int, n_bytes: int, repeats: int) -> None:
         np.testing.assert_allclose(y, golden(x, p), rtol=1e-4, atol=1e-3)
     comm = [r.comm for r in last_report().ranks]
     moved = sum(c["bytes_read"] + c["bytes_written"] for c in comm)
-    bound = least(p) * n_bytes * p
+    bound = round(least(p) * n_bytes * p)
+    assert moved == bound, f"{name} of {p} ranks and {n_bytes} bytes moves {moved} bytes, its card says {bound}"
+    took = {r.rounds[name.partition("-")[0]] for r in last_report().ranks}
+    assert took == {rounds(p)}, f"{name} of {p} ranks takes {took} rounds, its card says {rounds(p)}"
     # What goes through memory: staging, result, and what ranks tell each other.
     through = moved + sum(c["self_bytes"] for c in comm)
     speed = copy_seconds(through) / seconds["off"] if through else 0
