@@ -196,7 +196,7 @@ class Analysis final : public Checker {
   static bool overlaps_quietly(const Entry& a, const Entry& b);
   void check_lanes(const Notify& n);
   template <class Known>
-  static void forget_clocks(Cells& cells, Cell& c, Known known, uint32_t waiter);
+  void forget_clocks(Cells& cells, Cell& c, Known known, uint32_t waiter);
   void judge_again(Cells& cells, Cell& c, const Mod& mod);
 
   // report.cpp
@@ -242,8 +242,9 @@ class Analysis final : public Checker {
   std::unordered_map<int, Ears> ears_;  ///< by dispatch
   std::vector<int64_t> last_notify_;    ///< by rank: sequence of its last notify
   Chunks<WaitRecord> waits_;
-  Observed observed_;            ///< by the wait that is being judged
-  std::vector<Clock> acquired_;  ///< by it
+  Observed observed_;             ///< by the wait that is being judged
+  std::vector<Clock> acquired_;   ///< by it
+  Clock last_full_, last_small_;  ///< what forget_clocks() replaced last, and by what
   int64_t sequence_ = 0;
   PendingWrite pending_;
   std::vector<Found> found_;  ///< not yet reported, in the order of reports

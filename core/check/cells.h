@@ -189,7 +189,10 @@ class Cells {
   /// Where `offset` is in the hash table, or would be.
   size_t place(int64_t offset) const {
     const size_t mask = at_.size() - 1;
-    size_t i = (static_cast<uint64_t>(offset) * 0x9E3779B97F4A7C15ull >> 32) & mask;
+    // A rank mostly uses a column of cells: those of sixteen pages one after the other lie together.
+    const auto cell = static_cast<uint64_t>(offset) / 4, page = cell >> 10,
+               group = page / 16 << 10 | (cell & 1023);
+    size_t i = ((group * 0x9E3779B97F4A7C15ull >> 32 << 4) + page % 16) & mask;
     while (at_[i] && offsets_[at_[i] - 1] != offset) i = (i + 1) & mask;
     return i;
   }

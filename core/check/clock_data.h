@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -28,6 +29,11 @@ class Extras {
   const Component* begin() const { return list_; }
   const Component* end() const { return list_ + size_; }
   void clear() { size_ = 0; }
+  bool operator==(const Extras& o) const {
+    return std::equal(begin(), end(), o.begin(), o.end(), [](const Component& a, const Component& b) {
+      return a.chain == b.chain && a.epoch == b.epoch;
+    });
+  }
   uint32_t at(uint32_t chain) const {
     for (const Component& c : *this) {
       if (c.chain == chain) return c.epoch;

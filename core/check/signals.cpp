@@ -7,7 +7,7 @@
 namespace pypto::check {
 namespace {
 
-constexpr size_t kFoldMods = 64;
+constexpr size_t kFoldMods = 16;
 constexpr size_t kKeptWaits = 16;
 constexpr size_t kLargeClock = 64;
 
@@ -121,14 +121,19 @@ void Analysis::forget_clocks(Cells& cells, Cell& c, Known known, uint32_t waiter
   for (Mod& m : cells.mods.range(c.mods)) {
     const ClockData* old = m.release.get();
     if (!old || !old->base || old->base->size() < kLargeClock || !known(m)) continue;
-    Clock small = Clock::make();
-    ClockData& s = *small.get();
-    s.chain = old->chain;
-    s.epoch = old->epoch;
-    bool fits = s.extras.raise({waiter, old->at(waiter)});
+    Extras kept;
+    bool fits = kept.raise({waiter, old->at(waiter)});
     for (const Mod& other : cells.mods.range(c.mods))
-      fits = fits && s.extras.raise({other.chain, old->at(other.chain)});
-    if (fits) m.release = std::move(small);
+      fits = fits && kept.raise({other.chain, old->at(other.chain)});
+    if (!fits) continue;
+    if (m.release != last_full_ || !(last_small_->extras == kept)) {
+      last_full_ = m.release;  // a rank clears all its cells at one point of its time
+      last_small_ = Clock::make();
+      last_small_->chain = old->chain;
+      last_small_->epoch = old->epoch;
+      last_small_->extras = kept;
+    }
+    m.release = last_small_;
   }
 }
 

@@ -35,7 +35,12 @@ void Simulation::block(Actor& actor, WaitState wait) {
 
 void Simulation::wake(Actor& actor) {
   if (actor.state != Actor::State::kBlocked) return;
-  actor.wait = WaitState();
+  if (actor.wait.kind == WaitState::Kind::kSignal) {
+    actor.wait.kind = WaitState::Kind::kNone;
+    actor.wait.buffer = vm::BufferRef();
+  } else {
+    actor.wait = WaitState();
+  }
   make_runnable(actor);
 }
 

@@ -175,7 +175,7 @@ ExecStatus op_wait(Actor& actor, vm::OpCall& call) {
     }
     return ExecStatus::kDone;
   }
-  WaitState w;
+  WaitState& w = actor.wait;  // in place: this happens in every step of every rank
   w.kind = WaitState::Kind::kSignal;
   w.buffer = signal.buffer;
   w.offset = offset;
@@ -183,7 +183,7 @@ ExecStatus op_wait(Actor& actor, vm::OpCall& call) {
   w.expected = expected;
   w.cell.assign(offsets.begin(), offsets.end());
   w.name = name;
-  sim.block(actor, std::move(w));
+  sim.watch_cell(signal.buffer.get(), offset, &actor, nullptr);
   return ExecStatus::kBlocked;
 }
 
