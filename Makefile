@@ -81,7 +81,7 @@ sanitize: setup-build saved
 
 bench: setup-build
 	$(call build_in,release,build/release,-DPYPTO_BENCH=ON)
-	@if [ -f bench/run.py ]; then python bench/run.py && python bench/signals.py && python bench/collectives.py; else \
+	@if [ -f bench/run.py ]; then python bench/run.py && python bench/signals.py && python bench/collectives.py && python bench/ladder.py; else \
 	  for program in build/release/bench/bench_*; do [ ! -x $$program ] || $$program; done; fi
 
 tidy: build setup
