@@ -11,7 +11,7 @@ from pypto.runtime import RunConfig, SimOptions
 
 NUMPY = {pl.FP32: np.float32, pl.FP16: np.float16, pl.INT32: np.int32, pl.INT16: np.int16, pl.INT8: np.int8}
 # name, rows, columns of FP32 (other types: as many elements), trips
-LEVELS = (("L1", 8, 256, 4000), ("L2", 64, 192, 400), ("DRAM", 4096, 4096, 1))
+LEVELS = (("L1", 8, 256, 20000), ("L2", 64, 192, 1000), ("DRAM", 4096, 4096, 1))
 
 
 def one_operand(op: Any, shape: list[int], trips: int, dt: pl.DataType, to: pl.DataType):
@@ -91,7 +91,12 @@ def values(shape: tuple[int, int], dt: pl.DataType) -> np.ndarray:
 
 
 def elementwise() -> None:
-    """Single operations and casts inside one kernel against copying as many bytes, and NumPy's result."""
+    """Single operations and casts inside one kernel against copying as many bytes, and NumPy's result.
+
+    The limit is memmove of half as many bytes as the operation reads and writes, or of those that it writes if they are
+    more, in storage of the same level. The other limit, one multiply-add per element, is lower for all of them: the
+    store of a vector takes a cycle, in which two vectors of multiply-adds fit.
+    """
     cases: list[tuple[str, Any, Callable[..., np.ndarray] | None, pl.DataType, pl.DataType]] = [
         ("add", pl.add, np.add, pl.FP32, pl.FP32),
         ("mul", pl.mul, np.multiply, pl.FP32, pl.FP32),
@@ -125,7 +130,7 @@ def elementwise() -> None:
             else:
                 np.testing.assert_array_equal(out, x[0].astype(NUMPY[to]))
             ours = best_us(lambda p=program, a=x, o=out: p(*a, o, config=OFF), 1, 9) / trips
-            limit = copy_us((sum(a.nbytes for a in x) + out.nbytes) // 2)
+            limit = copy_us(max((sum(a.nbytes for a in x) + out.nbytes) // 2, out.nbytes))
             arrow = f"{dt} -> {to}" if dt != to else str(dt)
             print(
                 f"{f'{name} {arrow}, {level}':<44} {ours:12.2f} us   copy {limit:12.2f} us   "

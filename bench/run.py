@@ -268,7 +268,7 @@ def make_int8_matmul(n: int, trips: int):
 
 def narrow_matmul() -> None:
     """FP16 and INT8 products inside one kernel against our FP32 ones."""
-    for n in (32, 64, 128, 256):
+    for n in (16, 32, 64, 128, 256):
         trips = max(4, 2**25 // n**3)
         a, b = (RNG.integers(-8, 8, (n, n)) for _ in range(2))
         us = {}

@@ -218,3 +218,26 @@ def test_products_in_a_loop(way, dtype, m, k, n):  # 02 O-307, O-1802
     o = np.zeros([3 * m, n], np.int32 if dtype == "INT8" else np.float32)
     program(x.astype(np_dtype), y.astype(np_dtype), o, config=SIM)
     np.testing.assert_array_equal(o, np.concatenate([x @ y, x[:m] @ y]))
+
+
+def test_fp32_to_fp16_with_and_without_nan(way):  # 02 O-312
+    shape = [4, 1031]
+
+    @pl.jit
+    def program(x: pl.Tensor[shape, pl.FP32], o: pl.Out[pl.Tensor[shape, pl.FP16]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            o = pl.store(pl.cast(pl.load(x, [0, 0], shape), pl.FP16), [0, 0], o)
+        return o
+
+    rng = np.random.default_rng(6)
+    x = (rng.standard_normal(shape) * 10.0 ** rng.integers(-9, 6, shape)).astype(np.float32)
+    x[1, 5:1000:97] = np.nan
+    bits = x.view(np.uint32)
+    bits[2, 3::211] = 0x7F800001  # signalling
+    bits[2, 4::211] = 0xFFC12345
+    o = np.zeros(shape, np.float16)
+    program(x, o, config=SIM)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(canonical(o), canonical(x.astype(np.float16)))
+    got = o.view(np.uint16)[np.isnan(x)]
+    np.testing.assert_array_equal(got, 0x7E00 | (bits[np.isnan(x)] >> 16 & 0x8000))

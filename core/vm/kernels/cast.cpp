@@ -115,6 +115,33 @@ void narrow_float(const float* in, void* out, size_t n, CastMode) {
   using L = Lanes<E>;
   const hn::ScalableTag<float> d;
   auto* o = static_cast<E*>(out);
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  // Without NaN the conversion instruction is all there is to do; one comparison looks for NaN in two
+  // vectors.
+  if constexpr (std::is_same_v<E, Fp16>) {
+    const hn::Rebind<hwy::float16_t, decltype(d)> half;
+    const size_t lanes = hn::Lanes(d);
+    size_t done = 0;
+    for (; done + 4 * lanes <= n; done += 4 * lanes) {
+      const auto a = hn::LoadU(d, in + done), b = hn::LoadU(d, in + done + lanes);
+      const auto c = hn::LoadU(d, in + done + 2 * lanes), e = hn::LoadU(d, in + done + 3 * lanes);
+      const auto nan = static_cast<__mmask16>(_mm512_cmp_ps_mask(a.raw, b.raw, _CMP_UNORD_Q) |
+                                              _mm512_cmp_ps_mask(c.raw, e.raw, _CMP_UNORD_Q));
+      if (HWY_UNLIKELY(nan != 0)) {
+        for (size_t v = 0; v < 4; ++v) L::store(d, hn::LoadU(d, in + done + v * lanes), o + done + v * lanes);
+        continue;
+      }
+      auto* to = reinterpret_cast<hwy::float16_t*>(o + done);
+      hn::StoreU(hn::DemoteTo(half, a), half, to);
+      hn::StoreU(hn::DemoteTo(half, b), half, to + lanes);
+      hn::StoreU(hn::DemoteTo(half, c), half, to + 2 * lanes);
+      hn::StoreU(hn::DemoteTo(half, e), half, to + 3 * lanes);
+    }
+    in += done;
+    o += done;
+    n -= done;
+  }
+#endif
   size_t i =
       each_vector(n, hn::Lanes(d), [&](size_t at) HWY_ATTR { L::store(d, hn::LoadU(d, in + at), o + at); });
   for (; i < n; ++i) o[i] = element_of<E>(in[i]);

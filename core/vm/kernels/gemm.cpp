@@ -46,6 +46,18 @@ void pack_all(const Gemm& g, int64_t k0, int64_t kb, int64_t n0, int64_t nb, flo
   }
 }
 
+/// `n` neighbouring elements from `at` on as FP32.
+void widen_run(const GemmMatrix& x, int64_t at, int64_t n, float* out) {
+  switch (x.dtype) {
+    case DType::kFp16:
+      return widen_block(static_cast<const Fp16*>(x.data) + at, n, 1, 1, n, out, n, 1);
+    case DType::kBf16:
+      return widen_block(static_cast<const Bf16*>(x.data) + at, n, 1, 1, n, out, n, 1);
+    default:
+      return widen_block(static_cast<const float*>(x.data) + at, n, 1, 1, n, out, n, 1);
+  }
+}
+
 PanelsOfB panels_of_b(const Gemm& g, int64_t k0, int64_t kb, int64_t n0, int64_t nb) {
   const bool in_place = g.b.dtype == DType::kFp32 && g.b.col == 1 && (kMasked || nb % kLanes == 0) &&
                         (kb * nb * 4 <= kDirectBytes || g.m <= kMaxRows / 2 ||
@@ -53,6 +65,10 @@ PanelsOfB panels_of_b(const Gemm& g, int64_t k0, int64_t kb, int64_t n0, int64_t
   if (in_place) return {static_cast<const float*>(g.b.data) + k0 * g.b.row + n0, g.b.row, kPanel};
   const int64_t panels = (nb + kPanel - 1) / kPanel;
   auto* out = static_cast<float*>(gemm_workspace(0, panels * kPanel * kb * 4));
+  if (panels == 1 && g.b.col == 1 && g.b.row == nb && nb % kLanes == 0) {
+    widen_run(g.b, k0 * nb, kb * nb, out);
+    return {out, nb, 0};
+  }
   switch (g.b.dtype) {
     case DType::kFp16:
       pack_all<Fp16>(g, k0, kb, n0, nb, out);
@@ -79,6 +95,10 @@ BlockOfA block_of_a(const Gemm& g, int64_t m0, int64_t mb, int64_t k0, int64_t k
     return {static_cast<const float*>(g.a.data) + at, g.a.row, g.a.col};
   }
   auto* out = static_cast<float*>(gemm_workspace(1, mb * kb * 4));
+  if (g.a.col == 1 && g.a.row == kb) {
+    widen_run(g.a, at, mb * kb, out);
+    return {out, kb, 1};
+  }
   const bool along_m = g.a.row == 1 && g.a.col != 1;
   const BlockOfA block = {out, along_m ? 1 : kb, along_m ? mb : 1};
   switch (g.a.dtype) {
