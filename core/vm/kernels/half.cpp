@@ -59,10 +59,27 @@ PYPTO_FP16_TARGET void half_rows(const void* lhs, const void* rhs, void* out, si
                                                                                            : 0)));
 #define PYPTO_OPERAND(side, from) \
   (kSpread == Spread::side ? one : _mm512_castsi512_ph(_mm512_loadu_si512(from)))
+#define PYPTO_RESULT(at) apply<kOp>(PYPTO_OPERAND(kLhs, a + (at)), PYPTO_OPERAND(kRhs, b + (at)))
   size_t i = 0;
-#pragma GCC unroll 4
-  for (; i + kLanes <= n; i += kLanes)
-    _mm512_storeu_si512(o + i, clean(apply<kOp>(PYPTO_OPERAND(kLhs, a + i), PYPTO_OPERAND(kRhs, b + i))));
+  // A sum of results is NaN if one of them is, so that one comparison tells whether four need cleaning.
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    const __m512h r0 = PYPTO_RESULT(i), r1 = PYPTO_RESULT(i + kLanes);
+    const __m512h r2 = PYPTO_RESULT(i + 2 * kLanes), r3 = PYPTO_RESULT(i + 3 * kLanes);
+    const __m512h all = _mm512_add_ph(_mm512_add_ph(r0, r1), _mm512_add_ph(r2, r3));
+    if (__builtin_expect(_mm512_cmp_ph_mask(all, all, _CMP_UNORD_Q) != 0, 0)) {
+      _mm512_storeu_si512(o + i, clean(r0));
+      _mm512_storeu_si512(o + i + kLanes, clean(r1));
+      _mm512_storeu_si512(o + i + 2 * kLanes, clean(r2));
+      _mm512_storeu_si512(o + i + 3 * kLanes, clean(r3));
+      continue;
+    }
+    _mm512_storeu_si512(o + i, _mm512_castph_si512(r0));
+    _mm512_storeu_si512(o + i + kLanes, _mm512_castph_si512(r1));
+    _mm512_storeu_si512(o + i + 2 * kLanes, _mm512_castph_si512(r2));
+    _mm512_storeu_si512(o + i + 3 * kLanes, _mm512_castph_si512(r3));
+  }
+  for (; i + kLanes <= n; i += kLanes) _mm512_storeu_si512(o + i, clean(PYPTO_RESULT(i)));
+#undef PYPTO_RESULT
 #undef PYPTO_OPERAND
   if (i == n) return;
   const __mmask32 mask = first_lanes(n - i);
