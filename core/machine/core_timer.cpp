@@ -466,6 +466,7 @@ void CoreTimer::vector_op(const vm::OpCall& call, const vm::OpInsn& insn, std::s
                       : !shapes.empty()  ? shapes[0]->dtype
                                          : DType::kFp32;
   const DType to = !results.empty() ? results[0].dtype : dtype;
+  const OpId op = call.has(1) && call.is_scalar(1) ? trace::scalar_form(insn.op) : insn.op;
   double duration = 0;
   if (insn.op == OpId::k_mrgsort || insn.op == OpId::k_mrgsort_format1 ||
       insn.op == OpId::k_mrgsort_format2) {
@@ -477,8 +478,8 @@ void CoreTimer::vector_op(const vm::OpCall& call, const vm::OpInsn& insn, std::s
     }
     duration = trace::mrgsort_time(p_, merges, pairs);
   } else {
-    duration = trace::vector_time(p_, insn.op, extent, dtype, to,
-                                  call.attr_int(ir::AttrKey::k_high_precision, 0) != 0);
+    duration =
+        trace::vector_time(p_, op, extent, dtype, to, call.attr_int(ir::AttrKey::k_high_precision, 0) != 0);
   }
   for (const View& r : results) {
     if (r.empty()) continue;
@@ -486,7 +487,7 @@ void CoreTimer::vector_op(const vm::OpCall& call, const vm::OpInsn& insn, std::s
     if (on_chip(r)) touches.push_back(touch_of(r, true));
   }
   const bool on_scalar = insn.op == OpId::k_arange || insn.op == OpId::k_tile_arange;
-  run(core, on_scalar ? CorePipe::kS : CorePipe::kV, duration, touches, deps, row.name);
+  run(core, on_scalar ? CorePipe::kS : CorePipe::kV, duration, touches, deps, ir::op_row(op).name);
 }
 
 void CoreTimer::product(const vm::OpCall&, const vm::OpInsn& insn, std::span<const View> results) {
@@ -712,10 +713,11 @@ void CoreTimer::steps(const vm::ChainInsn& insn, std::span<const View* const> in
       of.push_back(&shapes[made]);
     std::stable_sort(of.begin(), of.end(),
                      [](const View* a, const View* b) { return a->valid_elements() > b->valid_elements(); });
-    const double duration = trace::vector_time(p_, step.op, trace::extent_of(of),
+    const OpId op = step.scalar >= 0 ? trace::scalar_form(step.op) : step.op;
+    const double duration = trace::vector_time(p_, op, trace::extent_of(of),
                                                shapes[static_cast<size_t>(step.lhs)].dtype, step.dtype);
     values_[made].known = true;
-    values_[made].made = {run(core, CorePipe::kV, duration, touches, deps, ir::op_row(step.op).name), core,
+    values_[made].made = {run(core, CorePipe::kV, duration, touches, deps, ir::op_row(op).name), core,
                           CorePipe::kV};
   }
   actor_.fiber->part_site = -1;

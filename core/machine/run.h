@@ -17,6 +17,12 @@ namespace pypto::machine {
 enum class Schedule : uint8_t { kFast, kTimed, kExplore };
 enum class Checks : uint8_t { kDefault, kStrict, kOff };
 
+/// Parameters of the timing model that a file replaces (05 H-76).
+struct HardwareFile {
+  std::string name;
+  std::map<std::string, std::map<std::string, double>> params;  ///< by architecture and key
+};
+
 /// Simulator options (04 section 22) and facts of the run. Defaults are those of the specification.
 struct RunOptions {
   Schedule schedule = Schedule::kFast;
@@ -34,10 +40,7 @@ struct RunOptions {
   bool want_task_graph = false;                                    ///< keep tasks and edges for the report
   bool want_timeline = false;
   int timeline_level = 4;  ///< 1 tasks, 2 and transfers and waits, 3 and 4 and instructions
-  /// Parameters of the timing model that a file replaces, by architecture and key, and the file's name (05
-  /// H-76).
-  std::map<std::string, std::map<std::string, double>> hw_params;
-  std::string hw_source;
+  std::shared_ptr<const HardwareFile> hardware;  ///< null: the defaults of the timing model
   /// Asked about once per round and every few thousand instructions; true = stop the run (KeyboardInterrupt).
   std::function<bool()> interrupted;
 };

@@ -22,7 +22,8 @@ uint64_t cell_key(int32_t object, int64_t offset) {
 
 trace::Params make_params(const RunOptions& options, ir::Arch arch) {
   trace::Params p(arch);
-  for (const auto& [name, keys] : options.hw_params) {
+  if (!options.hardware) return p;
+  for (const auto& [name, keys] : options.hardware->params) {
     // The other architecture's part of the file is checked, too.
     trace::Params other(name == "a5" ? ir::Arch::kA5 : ir::Arch::kA2A3);
     trace::Params& to = other.arch() == arch ? p : other;
@@ -53,7 +54,7 @@ Timing::Timing(Simulation& sim, const RunOptions& options)
   host_ = params_.ns(Param::k_host_run);
   RunReport& report = sim.run_report;
   report.timed = true;
-  report.parameter_source = options.hw_source.empty() ? "default" : options.hw_source;
+  report.parameter_source = options.hardware ? options.hardware->name : "default";
   for (const auto& row : params_.rows()) report.parameters.push_back({row.key, row.value, row.tag});
 }
 

@@ -199,6 +199,25 @@ Extent extent_of(std::span<const vm::View* const> operands) {
   return e;
 }
 
+OpId scalar_form(OpId op) {
+  switch (op) {
+    case OpId::k_add:
+      return OpId::k_adds;
+    case OpId::k_sub:
+      return OpId::k_subs;
+    case OpId::k_mul:
+      return OpId::k_muls;
+    case OpId::k_div:
+      return OpId::k_divs;
+    case OpId::k_maximum:
+      return OpId::k_maximums;
+    case OpId::k_minimum:
+      return OpId::k_minimums;
+    default:
+      return op;
+  }
+}
+
 double linear_time(const Params& p, VectorRow row, const Extent& e) {
   const LinearCost& c = p[row];
   if (p.arch() == ir::Arch::kA5) {

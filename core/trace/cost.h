@@ -30,6 +30,9 @@ Extent extent_of(std::span<const vm::View* const> operands);
 double vector_time(const Params& p, ir::OpId op, const Extent& extent, DType dtype, DType to,
                    bool high_precision = false);
 
+/// The operation that a right operand which is a scalar makes of `op`: adds of add.
+ir::OpId scalar_form(ir::OpId op);
+
 /// One table row with the extent.
 double linear_time(const Params& p, VectorRow row, const Extent& extent);
 double mrgsort_time(const Params& p, int64_t merges, int64_t pairs);

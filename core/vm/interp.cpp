@@ -157,6 +157,26 @@ class Interpreter {
  public:
   Interpreter(Fiber& fiber, const Program& program, Env& env) : fiber_(fiber), program_(program), env_(env) {}
 
+  RunStatus run(uint64_t quantum) {
+    uint64_t left = quantum;
+    while (true) {
+      Frame& f = fiber_.top();
+      const uint64_t plain = run_plain(f, left);
+      left -= plain;
+      fiber_.steps += plain;
+      if (f.pc == f.end_pc) return RunStatus::kDone;  // end of a lane body
+      if (left == 0) return RunStatus::kQuantum;
+      --left;
+      ++fiber_.steps;
+      const Insn& in = f.fn->code[static_cast<size_t>(f.pc)];
+      const ExecStatus status = step(f, in);
+      if (status == ExecStatus::kDone && in.op != Opcode::kReturn) continue;
+      if (status == ExecStatus::kBlocked) return RunStatus::kBlocked;
+      if (fiber_.frames.empty()) return RunStatus::kDone;
+      if (status == ExecStatus::kYield) return RunStatus::kYield;
+    }
+  }
+
   /// The same with a virtual clock. A function of its own, so that runs without one pay nothing.
   [[gnu::noinline]] RunStatus run_timed(uint64_t quantum) {
     for (uint64_t left = quantum;; --left) {
@@ -173,26 +193,6 @@ class Interpreter {
         time_scalar(f, in);
         status = timed_step(f, in);
       }
-      if (status == ExecStatus::kBlocked) return RunStatus::kBlocked;
-      if (fiber_.frames.empty()) return RunStatus::kDone;
-      if (status == ExecStatus::kYield) return RunStatus::kYield;
-    }
-  }
-
-  RunStatus run(uint64_t quantum) {
-    uint64_t left = quantum;
-    while (true) {
-      Frame& f = fiber_.top();
-      const uint64_t plain = run_plain(f, left);
-      left -= plain;
-      fiber_.steps += plain;
-      if (f.pc == f.end_pc) return RunStatus::kDone;  // end of a lane body
-      if (left == 0) return RunStatus::kQuantum;
-      --left;
-      ++fiber_.steps;
-      const Insn& in = f.fn->code[static_cast<size_t>(f.pc)];
-      const ExecStatus status = step(f, in);
-      if (status == ExecStatus::kDone && in.op != Opcode::kReturn) continue;
       if (status == ExecStatus::kBlocked) return RunStatus::kBlocked;
       if (fiber_.frames.empty()) return RunStatus::kDone;
       if (status == ExecStatus::kYield) return RunStatus::kYield;

@@ -386,10 +386,6 @@ void set_option(PyOptions& py, const std::string& name, nb::handle value) {
     o.want_timeline = nb::cast<bool>(value);
   else if (name == "timeline_level")
     o.timeline_level = static_cast<int>(integer());
-  else if (name == "hw_params")
-    o.hw_params = nb::cast<std::map<std::string, std::map<std::string, double>>>(value);
-  else if (name == "hw_source")
-    o.hw_source = text();
   else
     throw nb::type_error(("RunOptions has no field '" + name + "'").c_str());
 }
@@ -443,12 +439,15 @@ void register_run(nb::module_& m) {
   PYPTO_OPTION(want_task_graph, bool);
   PYPTO_OPTION(want_timeline, bool);
   PYPTO_OPTION(timeline_level, int);
-  PYPTO_OPTION(hw_source, std::string);
 #undef PYPTO_OPTION
-  using HwParams = std::map<std::string, std::map<std::string, double>>;
-  options.def_prop_rw(
-      "hw_params", [](const PyOptions& o) { return o.options.hw_params; },
-      [](PyOptions& o, HwParams v) { o.options.hw_params = std::move(v); });
+  options.def(
+      "use_hardware",
+      [](PyOptions& o, std::string name, std::map<std::string, std::map<std::string, double>> params) {
+        o.options.hardware = std::make_shared<const machine::HardwareFile>(
+            machine::HardwareFile{std::move(name), std::move(params)});
+      },
+      nb::arg("name"), nb::arg("params"),
+      "Replaces parameters of the timing model, by architecture and key; `name` says where they come from.");
   options.def(
       "stop", [](PyOptions& o) { o.stop->store(true); },
       "Asks a run that uses these options to end; any thread.");

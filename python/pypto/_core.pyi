@@ -302,9 +302,10 @@ class RunOptions:
     want_task_graph: bool
     want_timeline: bool
     timeline_level: int
-    hw_params: dict[str, dict[str, float]]
-    hw_source: str
     def __init__(self, **fields: Any) -> None: ...
+    def use_hardware(self, name: str, params: dict[str, dict[str, float]]) -> None:
+        """Replaces parameters of the timing model, by architecture and key; `name` says where they come from."""
+
     def stop(self) -> None:
         """Asks a run that uses these options to end; from any thread."""
 

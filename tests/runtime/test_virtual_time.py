@@ -163,6 +163,67 @@ def test_tensor_level_code_costs_the_same(rng):
     assert tensors.device_time_us == pytest.approx(tiles.device_time_us, rel=0.01)
 
 
+@pl.program
+class Channel:
+    """A vector core sends a tile to the cube core of its cluster and takes the square back."""
+
+    @pl.function(type=pl.FunctionType.AIV)
+    def feeder(
+        self, x: pl.Tensor[[16, 16], pl.FP32], out: pl.Out[pl.Tensor[[16, 16], pl.FP32]]
+    ) -> pl.Tensor[[16, 16], pl.FP32]:
+        back = pl.reserve_buffer(name="c2v", size=2048, base=pl.AUTO)
+        peer = pl.import_peer_buffer(name="v2c", peer_func="square")
+        pl.aiv_initialize_pipe(back, peer, dir_mask=3, slot_size=1024, slot_num=2)
+        pl.tpush_to_aic(pl.load(x, [0, 0], [16, 16]), split=0)
+        p: pl.Tile[[16, 16], pl.FP32, pl.Mem.Vec] = pl.tpop_from_aic(split=0)
+        out = pl.store(pl.mul(p, 2.0), [0, 0], out)
+        pl.tfree_to_aic(p)
+        return out
+
+    @pl.function(type=pl.FunctionType.AIC)
+    def square(self):
+        ring = pl.reserve_buffer(name="v2c", size=2048, base=pl.AUTO)
+        peer = pl.import_peer_buffer(name="c2v", peer_func="feeder")
+        pl.aic_initialize_pipe(peer, ring, dir_mask=3, slot_size=1024, slot_num=2)
+        s: pl.Tile[[16, 16], pl.FP32, pl.Mem.Mat] = pl.tpop_from_aiv(split=0)
+        p = pl.matmul(s, s)
+        pl.tfree_to_aiv(s)
+        pl.tpush_to_aiv(p, split=0)
+
+    @pl.function(type=pl.FunctionType.Group)
+    def pair(
+        self, x: pl.Tensor[[16, 16], pl.FP32], out: pl.Out[pl.Tensor[[16, 16], pl.FP32]]
+    ) -> pl.Tensor[[16, 16], pl.FP32]:
+        self.square()
+        out = self.feeder(x, out)
+        return out
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(
+        self, x: pl.Tensor[[16, 16], pl.FP32], out: pl.Out[pl.Tensor[[16, 16], pl.FP32]]
+    ) -> pl.Tensor[[16, 16], pl.FP32]:
+        out = self.pair(x, out)
+        return out
+
+
+@pytest.mark.parametrize(("platform", "signal_us"), [("a2a3sim", 0.100), ("a5sim", 0.060)])
+def test_rings_between_cores(rng, tmp_path, platform, signal_us):
+    # H-72: drain into the slot, the signal, and on a2a3 the consumer's load
+    x = rng.standard_normal((16, 16), dtype=np.float32)
+    out = np.zeros_like(x)
+    report = run(ir.compile(Channel, platform=platform), x, out, trace=tmp_path / "t.json")
+    np.testing.assert_allclose(out, 2 * x @ x, rtol=1e-3, atol=1e-4)
+    check_timeline(json.loads((tmp_path / "t.json").read_text()), report)
+    pushes = sorted((e for e in report.events if e[6] == "tpush"), key=lambda e: e[4])
+    waits = sorted((e for e in report.events if e[0] == "wait"), key=lambda e: e[5])
+    assert [e[3] for e in pushes] == ["MTE3", "FIX"] and len(waits) == 2
+    for push, wait in zip(pushes, waits, strict=True):
+        assert wait[5] == pytest.approx(push[5] + signal_us, abs=1e-6)
+    pops = sorted((e for e in report.events if e[6] == "tpop"), key=lambda e: e[4])
+    assert [e[3] for e in pops] == (["MTE2", "MTE2"] if platform == "a2a3sim" else [])
+    assert durations(report)["muls"]  # a scalar operand has instructions of its own
+
+
 def test_dependent_tasks_hop(rng):
     # H-75: 1.50 us per hop (serve, start, seen); nothing of the host in it
     compiled = ir.compile(Steps, platform="a2a3sim")

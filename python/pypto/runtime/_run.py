@@ -90,8 +90,7 @@ def _options(config: Any, ids: tuple[int, ...], dfx: Any, device_time: bool) -> 
     if parameters:
         from pypto.runtime import _hw_params
 
-        options.hw_params = _hw_params.load(parameters)
-        options.hw_source = parameters
+        options.use_hardware(parameters, _hw_params.load(parameters))
     for name in _RING_NAMES:
         sizes = _rings.effective_ring(name, getattr(config, name) if config is not None else None)
         setattr(options, name, _smallest(sizes))
