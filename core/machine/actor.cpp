@@ -243,7 +243,7 @@ bool Actor::join() {
   }
   for (const auto& kid : kids) {
     sim_.checker->acquire(id, kid->end);
-    if (clock) clock->wait_until(kid->now());
+    if (clock) clock->wait_until(kid->clock->drained());  // what they made is there
     if (kid->side != Side::kCube) --block->vector_actors;
   }
   kids.clear();

@@ -84,12 +84,16 @@ void CoreTimer::scalar() {
 }
 void CoreTimer::loop() { wait_until(now() + p_.ns(Param::k_scalar_loop)); }
 
-double CoreTimer::drain() {
+double CoreTimer::drained() const {
   double t = now();
   const auto core = [&](int c) { t = std::max({t, clock().core[c].drained(), clock().core[c].posted}); };
   if (actor_.side != Actor::Side::kCube) core(vector_core());
   if (actor_.side == Actor::Side::kCube || actor_.side == Actor::Side::kWhole) core(cube_core());
-  wait_until(t + p_.ns(Param::k_sync_all));
+  return t;
+}
+
+double CoreTimer::drain() {
+  wait_until(drained() + p_.ns(Param::k_sync_all));
   return now();
 }
 

@@ -39,6 +39,8 @@ class CoreTimer final : public vm::Timer {
   }
 
   double now() const;
+  /// When everything it issued is done.
+  double drained() const;
   /// The actor goes on at this time at the earliest.
   void wait_until(double time);
   /// A wait that was met at `visible`; what it waited for, for the timeline.

@@ -582,6 +582,7 @@ class Interpreter {
     std::vector<View> joined;
     for (const auto& join : insn.joins) {
       joined.push_back(join_lanes(v(lane0, join.lane_view), v(lane1, join.lane_view), insn.mode));
+      if (env_.timer) env_.timer->created(joined.back());
     }
     f.v = lane0.v;
     f.a = lane0.a;
