@@ -5,8 +5,6 @@
 
 #include "core/machine/actor.h"
 #include "core/machine/simulation.h"
-#include "core/passes/l0_tile.h"
-#include "core/vm/kernels/chain_plan.h"
 
 namespace pypto::machine {
 namespace {
@@ -21,10 +19,7 @@ using vm::View;
 
 constexpr int kCube = 0, kVector = 1;
 
-bool on_chip(const View& v) { return v.buffer && v.buffer->kind == vm::BufferKind::kOnChip; }
-
 int64_t payload(const View& v) { return (v.valid_elements() * dtype_bits(v.dtype) + 7) / 8; }
-trace::Transfer packed(int64_t bytes) { return {bytes, bytes, true}; }
 
 int64_t rows_of(const View& v) {
   const int64_t columns = v.rank > 0 ? v.valid[v.rank - 1] : 1;
@@ -494,115 +489,6 @@ void CoreTimer::vector_op(const vm::OpCall& call, const vm::OpInsn& insn, std::s
   run(core, on_scalar ? CorePipe::kS : CorePipe::kV, duration, touches, deps, ir::op_row(op).name);
 }
 
-void CoreTimer::product(const vm::OpCall&, const vm::OpInsn& insn, std::span<const View> results) {
-  if (results.empty() || results[0].empty() || results[0].rank < 2) return;
-  // One computation of both lanes of a split body.
-  if (actor_.side == Actor::Side::kLane1 && actor_.fiber->top().end_pc >= 0) {
-    define(results[0], MemorySpace::kAcc);
-    return;
-  }
-  const View& out = results[0];
-  const bool mx =
-      insn.op == OpId::k_matmul_mx || insn.op == OpId::k_matmul_mx_acc || insn.op == OpId::k_matmul_mx_bias;
-  const ir::OpRow& row = ir::op_row(insn.op);
-  const int first = row.inplace_param == 0 ? 1 : 0;  // after the accumulator
-  const int rhs_param = first + (mx ? 2 : 1);
-  const View* lhs = nullptr;
-  const View* rhs = nullptr;
-  std::vector<Touch> touches;
-  std::vector<Dependency> deps;
-  const int core = cube_core();
-  for (const auto& [param, v] : operands_) {
-    if (param == first) lhs = &v;
-    if (param == rhs_param) rhs = &v;
-  }
-  if (!lhs || !rhs || lhs->empty() || rhs->empty()) return;
-  const int64_t m = out.valid[out.rank - 2];
-  const int64_t n = out.valid[out.rank - 1];
-  int64_t batch = 1;
-  for (int i = 0; i < out.rank - 2; ++i) batch *= out.valid[i];
-  const int64_t lhs_elements =
-      lhs->rank >= 2 ? lhs->valid[lhs->rank - 1] * lhs->valid[lhs->rank - 2] : lhs->valid_elements();
-  const int64_t k = m > 0 ? lhs_elements / m : 0;
-  const int bits = dtype_bits(lhs->dtype);
-  const int64_t element = dtype_bytes(lhs->dtype);
-  const auto is_in = [&](const View& v, MemorySpace s) { return on_chip(v) && space_of(v) == s; };
-  for (const auto& [param, v] : operands_) {
-    if (param == first || param == rhs_param || v.empty()) continue;
-    if (first == 1 && param == 0) {
-      if (is_in(v, MemorySpace::kVec)) clock().storage(touch_of(v, true).storage).space = MemorySpace::kAcc;
-      continue;  // the accumulator is the result
-    }
-    const bool scale = mx && (param == first + 1 || param == rhs_param + 1);
-    const Dependency d =
-        in(v, scale ? (param == first + 1 ? MemorySpace::kLeftScale : MemorySpace::kRightScale)
-                    : MemorySpace::kBias);
-    if (d.core >= 0) {
-      deps.push_back(d);
-    } else if (on_chip(v)) {
-      touches.push_back(touch_of(v, false));
-    }
-  }
-  define(out, MemorySpace::kAcc);
-  touches.push_back(touch_of(out, true));
-  const auto operand = [&](const View& v, MemorySpace space) {
-    const Dependency d = in(v, space);
-    if (d.core >= 0) {
-      deps.push_back(d);
-    } else if (on_chip(v)) {
-      touches.push_back(touch_of(v, false));
-    }
-  };
-  constexpr int64_t kHalf = 64 * 1024;
-  const int64_t acc = p_.arch() == ir::Arch::kA5 ? 4 * kHalf : 2 * kHalf;
-  const bool fits = (m * k * element <= kHalf && n * k * element <= kHalf && m * n * 4 <= acc) ||
-                    is_in(*lhs, MemorySpace::kLeft) || is_in(*rhs, MemorySpace::kRight);
-  if (fits) {
-    operand(*lhs, MemorySpace::kLeft);
-    operand(*rhs, MemorySpace::kRight);
-    run(core, CorePipe::kM, static_cast<double>(batch) * trace::matmul_time(p_, m, k, n, bits), touches, deps,
-        row.name);
-    return;
-  }
-  // Cut as the tile chooser says (04 section 23): pieces come from Mat as they are needed.
-  operand(*lhs, MemorySpace::kMat);
-  operand(*rhs, MemorySpace::kMat);
-  passes::L0TileConfig config = passes::l0_config(p_.arch(), !is_float(out.dtype));
-  config.M = m;
-  config.N = n;
-  config.K = k;
-  config.bytes_a = config.bytes_b = element;
-  passes::L0TileResult tile;
-  try {
-    tile = passes::choose_l0_tile(config);
-  } catch (const Failure&) {
-    tile.m = std::min<int64_t>(m, 128);
-    tile.n = std::min<int64_t>(n, 128);
-    tile.k = std::min<int64_t>(k, 128);
-  }
-  const auto pieces = [](int64_t whole, int64_t part) {
-    return (whole + part - 1) / std::max<int64_t>(part, 1);
-  };
-  const int64_t rows = pieces(m, tile.m), columns = pieces(n, tile.n), depth = pieces(k, tile.k);
-  const double left = trace::transfer_time(p_, Path::kMatLeft, packed(tile.m * tile.k * element));
-  const double right = trace::transfer_time(p_, Path::kMatRight, packed(tile.k * tile.n * element));
-  const double one = trace::matmul_time(p_, tile.m, tile.k, tile.n, bits);
-  const int64_t count = batch * rows * columns * depth;
-  constexpr int64_t kOneByOne = 256;
-  const int64_t steps = std::min(count, kOneByOne);
-  const double share = static_cast<double>(count) / static_cast<double>(steps);
-  for (int64_t i = 0; i < steps; ++i) {
-    Dependency d;
-    d.core = core;
-    d.pipe = CorePipe::kMte1;
-    d.finish = run(core, CorePipe::kMte1, (left + right) * share, {}, deps, "move",
-                   static_cast<int64_t>(share) * (tile.m + tile.n) * tile.k * element);
-    run(core, CorePipe::kM, one * share,
-        i + 1 == steps ? std::span<const Touch>(touches) : std::span<const Touch>(),
-        std::span<const Dependency>(&d, 1), row.name);
-  }
-}
-
 void CoreTimer::store_value(const View* value, const Dependency* made, const View& target) {
   std::vector<Dependency> deps;
   if (made && made->core >= 0) deps.push_back(*made);
@@ -653,97 +539,6 @@ void CoreTimer::gathered(std::span<const View> results) {
   transfer(core, write ? CorePipe::kMte3 : CorePipe::kMte2, write ? Path::kVecGm : Path::kGmVec,
            {bytes, row, touches_.size() < 2}, touches, deps, some->buffer->object, check::box_of(*some),
            write ? "mscatter" : "mgather");
-}
-
-// ------------------------------------------------------------------ chains
-
-void CoreTimer::loaded(int32_t value, const vm::OpInsn&, const View& result) {
-  collecting_ = false;
-  if (values_.size() <= static_cast<size_t>(value)) values_.resize(static_cast<size_t>(value) + 1);
-  ChainValue& v = values_[static_cast<size_t>(value)];
-  v.known = true;
-  v.made = {};
-  for (const Access& a : touches_) v.made = load_region(a.view, MemorySpace::kVec);
-  if (!on_chip(result)) return;
-  clock().fresh(reinterpret_cast<uintptr_t>(result.buffer.get()), MemorySpace::kVec);
-  if (v.made.core < 0) return;
-  const Touch write = touch_of(result, true);
-  clock().finish(v.made.core, v.made.pipe, std::span<const Touch>(&write, 1), v.made.finish);
-}
-
-void CoreTimer::steps(const vm::ChainInsn& insn, std::span<const View* const> inputs) {
-  const vm::Chain& chain = insn.chain;
-  std::vector<vm::ChainInput> described;
-  for (const View* v : inputs) described.push_back(vm::describe_input(*v));
-  const vm::ChainPlan plan = vm::plan_chain(chain, described);
-  const size_t count = inputs.size() + chain.steps.size();
-  values_.resize(count);
-  std::vector<View> shapes(count);
-  for (size_t v = 0; v < count; ++v) {
-    const vm::ChainShape& s = plan.shapes[v];
-    if (v < inputs.size() && (!values_[v].known || on_chip(*inputs[v]))) {
-      shapes[v] = *inputs[v];
-      continue;
-    }
-    shapes[v].dtype = plan.dtypes[v];
-    shapes[v].set_packed(s.rank, s.shape);
-    std::copy_n(s.valid, s.rank, shapes[v].valid);
-  }
-  const int core = vector_core();
-  for (size_t k = 0; k < chain.steps.size(); ++k) {
-    const vm::ChainStep& step = chain.steps[k];
-    actor_.fiber->part_site = insn.step_sites[k];
-    std::vector<Dependency> deps;
-    std::vector<Touch> touches;
-    std::vector<const View*> of;
-    const bool target_only = step.op == OpId::k_row_expand || step.op == OpId::k_col_expand;
-    for (const int32_t operand : {step.lhs, step.rhs}) {
-      if (operand < 0) continue;
-      const auto v = static_cast<size_t>(operand);
-      of.push_back(&shapes[v]);
-      if (target_only && operand == step.lhs && step.rhs >= 0) continue;
-      if (v < inputs.size() && !values_[v].known) {
-        values_[v].known = true;
-        values_[v].made = in(*inputs[v], MemorySpace::kVec);
-      }
-      if (values_[v].made.core >= 0) {
-        deps.push_back(values_[v].made);
-      } else if (v < inputs.size() && on_chip(*inputs[v])) {
-        touches.push_back(touch_of(*inputs[v], false));
-      }
-    }
-    const size_t made = inputs.size() + k;
-    if (step.op == OpId::k_cast || ir::op_row(step.op).cost == ir::CostClass::kExpand)
-      of.push_back(&shapes[made]);
-    std::stable_sort(of.begin(), of.end(),
-                     [](const View* a, const View* b) { return a->valid_elements() > b->valid_elements(); });
-    const OpId op = step.scalar >= 0 ? trace::scalar_form(step.op) : step.op;
-    const double duration = trace::vector_time(p_, op, trace::extent_of(of),
-                                               shapes[static_cast<size_t>(step.lhs)].dtype, step.dtype);
-    values_[made].known = true;
-    values_[made].made = {run(core, CorePipe::kV, duration, touches, deps, ir::op_row(op).name), core,
-                          CorePipe::kV};
-  }
-  actor_.fiber->part_site = -1;
-  outputs_ = chain.outputs;
-}
-
-void CoreTimer::stored(int32_t output, const View& target) {
-  collecting_ = false;
-  const auto value = static_cast<size_t>(outputs_[static_cast<size_t>(output)]);
-  store_value(nullptr, &values_[value].made, target);
-}
-
-void CoreTimer::outputs(const vm::ChainInsn& insn, std::span<const View> results) {
-  for (size_t i = 0; i < results.size(); ++i) {
-    if (!on_chip(results[i])) continue;
-    const Dependency& made = values_[static_cast<size_t>(insn.chain.outputs[i])].made;
-    clock().fresh(reinterpret_cast<uintptr_t>(results[i].buffer.get()), MemorySpace::kVec);
-    if (made.core < 0) continue;
-    const Touch write = touch_of(results[i], true);
-    clock().finish(made.core, made.pipe, std::span<const Touch>(&write, 1), made.finish);
-  }
-  values_.clear();
 }
 
 }  // namespace pypto::machine

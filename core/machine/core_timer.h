@@ -11,6 +11,10 @@
 
 namespace pypto::machine {
 
+inline bool on_chip(const vm::View& v) { return v.buffer && v.buffer->kind == vm::BufferKind::kOnChip; }
+/// A transfer without gaps.
+inline trace::Transfer packed(int64_t bytes) { return {bytes, bytes, true}; }
+
 /// The virtual clock of an actor: charges what its fiber does to the cores of its block (05 H-64).
 ///
 /// Kernels run undivided, with values of tensors as they are written. What the device form adds is charged
