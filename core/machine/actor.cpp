@@ -55,6 +55,7 @@ vm::ExecStatus Actor::call(const vm::CallInsn& call, vm::Frame& frame) {
       if (i < s.fn->params.size()) a.name = s.fn->params[i].name;
     } else if (reg.cls == vm::RegClass::kScalar) {
       a.scalar = frame.s[static_cast<size_t>(reg.index)];
+      if (!frame.marks.empty()) a.mark = frame.marks[static_cast<size_t>(reg.index)];
     }
     s.args.push_back(std::move(a));
   }
@@ -274,6 +275,7 @@ void Actor::record(const vm::View& v, vm::AccessKind access, ir::OpId op, bool r
     object.dirty = true;
     sim_.dirty_.push_back(v.buffer->object);
   }
+  if (access == vm::AccessKind::kWrite && !v.buffer->written.all) vm::mark_written(v);
   if (!travelling.empty()) {
     // The core's own later accesses see what it sent.
     for (const DelayedStore& s : travelling) {
@@ -335,7 +337,7 @@ void Actor::warn(const char* warning_id, std::string text) {
   Diagnostic d;
   d.severity = Severity::kWarning;
   d.id = warning_id;
-  d.cls = d.id == "W-UNSPECIFIED" ? ErrorClass::kUninitializedReadError : ErrorClass::kProgramFault;
+  d.cls = ErrorClass::kProgramFault;
   d.message = std::move(text);
   d.span = span();
   if (sim_.options.checks == Checks::kOff) return;
@@ -343,6 +345,16 @@ void Actor::warn(const char* warning_id, std::string text) {
   sim_.annotate(d, *this);
   sim_.report(std::move(d));
 }
+
+void Actor::report(Diagnostic d) {
+  if (sim_.options.checks == Checks::kOff) return;
+  d.severity = sim_.options.checks == Checks::kStrict ? Severity::kError : Severity::kWarning;
+  if (!d.span.known()) d.span = span();
+  sim_.annotate(d, *this);
+  sim_.report(std::move(d));
+}
+
+void Actor::annotate(Diagnostic& d) const { sim_.annotate(d, *this); }
 
 vm::ExecStatus Actor::machine_op(vm::OpCall& call) { return run_machine_op(*this, call); }
 

@@ -28,6 +28,8 @@ class Actor final : public vm::Env {
   vm::ExecStatus order_element(const vm::View& element, vm::AccessKind kind) override;
   void access(const vm::View& v, vm::AccessKind kind) override;
   void warn(const char* id, std::string text) override;
+  void report(Diagnostic d) override;
+  void annotate(Diagnostic& d) const override;
   void scope(bool begin, ir::ScopeKind kind) override;
   void spawn(std::unique_ptr<vm::Fiber> child, int lane) override;
   bool join() override;

@@ -6,6 +6,7 @@
 
 #include "core/machine/simulation.h"
 #include "core/vm/ops/region.h"
+#include "core/vm/ops/written.h"
 
 namespace pypto::machine {
 namespace {
@@ -18,9 +19,13 @@ constexpr int64_t kWindowMemory = int64_t{4} << 30;  // 03 W-15
 
 void release_host(vm::Buffer* b) {
   delete static_cast<ResidentRows*>(b->owner);
+  vm::specify_all(*b);
   delete b;
 }
-void release_plain(vm::Buffer* b) { delete b; }
+void release_plain(vm::Buffer* b) {
+  vm::specify_all(*b);
+  delete b;
+}
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 /// 03 W-11.
@@ -455,6 +460,8 @@ vm::View host_view(Simulation& sim, const HostArg& arg, const std::string& name)
   ObjectRecord record;
   record.name = name;
   sim.add_object(std::move(record), b);
+  if (arg.unwritten && vm::marks().on && dtype_bits(arg.dtype) >= 8)
+    vm::mark_unwritten(*b, vm::marks().origin(vm::Origin::Kind::kHeld, name));
   return v;
 }
 

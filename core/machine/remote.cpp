@@ -329,7 +329,6 @@ ExecStatus op_get(Actor& actor, vm::OpCall& call) {
     actor.record(t.dst, AccessKind::kWrite, call.op, false, t.dst_name, -1, &t.src);
   }
   vm::copy_cells(t.dst, t.src);
-  vm::mark_written(t.dst);
   count(actor, place, peer, payload(t.src), &CommCounters::get, &CommCounters::bytes_read);
   return ExecStatus::kDone;
 }

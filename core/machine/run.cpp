@@ -11,6 +11,7 @@
 #include "core/machine/simulation.h"
 #include "core/machine/slice.h"
 #include "core/vm/kernels/parallel.h"
+#include "core/vm/ops/written.h"
 
 namespace pypto::machine {
 namespace {
@@ -94,6 +95,7 @@ Simulation::~Simulation() {
   finished_dispatches_.clear();
   steps.clear();
   for (WindowBuffer& w : windows) w.slices.clear();
+  outputs_.clear();
 }
 
 void Simulation::run(int entry, std::vector<HostArg>& host_args) {
@@ -115,6 +117,7 @@ void Simulation::run(int entry, std::vector<HostArg>& host_args) {
     a.is_view = fn.params[i].reg.cls == vm::RegClass::kView;
     if (a.is_view) {
       a.view = host_view(*this, h, a.name);
+      if (!h.read_only && !h.device_resident && h.shards.empty()) outputs_.push_back(a.view);
     } else if (is_float(fn.params[i].reg.dtype)) {
       a.scalar.f = h.float_value;
     } else {
@@ -146,6 +149,7 @@ void Simulation::run(int entry, std::vector<HostArg>& host_args) {
   rounds();
   checker->finish(!failed_);
   if (timing) timing->finish();
+  if (!failed_) report_unspecified_outputs();
   retain_windows();
   sort_reports();
 }
@@ -189,7 +193,9 @@ void Simulation::adopt_windows() {
         for (const vm::BufferRef& slice : b.slices) {
           if (!slice) continue;
           slice->object = -1;
-          if (world->reset) Slice::of(slice.get()).clear();
+          if (!world->reset) continue;
+          Slice::of(slice.get()).clear();
+          vm::specify_all(*slice);
         }
       }
     }
@@ -204,8 +210,82 @@ void Simulation::retain_windows() {
     list.clear();
     for (const int w : d.windows) {
       const WindowBuffer& b = windows[static_cast<size_t>(w)];
+      for (const vm::BufferRef& slice : b.slices) {
+        if (slice && !slice->written.all) vm::forget_origins(*slice);
+      }
       list.push_back({b.name, b.requested, b.slices});
     }
+  }
+}
+
+/// Elements of what the host sees that hold unspecified values (03 M-37), once per line that stored some.
+void Simulation::report_unspecified_outputs() {
+  struct Found {
+    const vm::View* output = nullptr;
+    vm::Extents first;
+    vm::Mark mark = 0;  ///< of the first element
+    int order = 0;      ///< of the line: the first mark that it made
+    int64_t count = 0;
+  };
+  std::map<const void*, Found> by_line;
+  for (const vm::View& v : outputs_) {
+    if (v.buffer->written.all || vm::specified(v)) continue;
+    const int64_t n = v.elements();
+    for (int64_t i = 0; i < n; ++i) {
+      const vm::Mark mark = vm::cell_mark(v, i);
+      if (mark == 0) continue;
+      const vm::Origin* origin = vm::marks().find(mark);
+      Found& f = by_line[origin ? origin->site : nullptr];
+      if (f.count++ > 0) {
+        f.order = std::min<int>(f.order, mark);
+        continue;
+      }
+      f.output = &v;
+      f.mark = mark;
+      f.order = mark;
+      f.first = vm::shape_of(v);
+      int64_t rest = i;
+      for (int a = v.rank - 1; a >= 0; --a) {
+        f.first[a] = rest % v.shape[a];
+        rest /= v.shape[a];
+      }
+    }
+  }
+  std::vector<Found> found;
+  for (const auto& [line, f] : by_line) found.push_back(f);
+  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.order < b.order; });
+  for (const Found& f : found) {
+    const vm::Mark mark = f.mark;
+    const vm::Origin* origin = vm::marks().find(mark);
+    Diagnostic d = vm::unspecified_report(
+        "an output holds unspecified values",
+        "element " + vm::list_text(f.first.span()) + " of '" + object_of(*f.output).name + "' of shape " +
+            vm::list_text(vm::shape_of(*f.output).span()) +
+            (f.count > 1 ? " and " + std::to_string(f.count - 1) + " more" : std::string()) +
+            " are unspecified when the call ends: what was stored there " + vm::marks().why(mark) +
+            ", and nothing wrote them later");
+    if (f.count == 1) {
+      const auto put = [&](const char* from, const char* to) {
+        const size_t i = d.message.find(from);
+        if (i != std::string::npos) d.message.replace(i, std::string(from).size(), to);
+      };
+      put(" are unspecified", " is unspecified");
+      put("wrote them", "wrote it");
+    }
+    if (origin) {
+      const Diagnostic& place = origin->place;
+      d.message += place.message;
+      d.rank = place.rank;
+      d.core = place.core;
+      d.task = place.task;
+      d.kernel = place.kernel;
+      d.block = place.block;
+      d.lane = place.lane;
+      if (origin->site) d.span = origin->site->span;
+    }
+    vm::marks().explain(mark, d);
+    d.severity = options.checks == Checks::kStrict ? Severity::kError : Severity::kWarning;
+    report(std::move(d));
   }
 }
 
@@ -372,6 +452,7 @@ void run(const vm::Program& program, int entry, std::vector<HostArg>& args, cons
   PYPTO_CHECK(entry >= 0 && entry < static_cast<int>(program.functions.size()), "no entry to run");
   try {
     vm::set_operation_threads(options.threads);
+    const vm::MarksOfRun marks(options.checks != Checks::kOff);
     LogicalArrays logical(program.functions[static_cast<size_t>(entry)], args);
     Simulation simulation(program, options, callback, retained, out);
     simulation.run(entry, logical.args());

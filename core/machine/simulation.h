@@ -223,6 +223,7 @@ class Simulation final : public check::Sink {
   void match_parameter(const HostStep& step, const vm::FunctionCode& fn, size_t param, const ir::Type& type,
                        bool window, vm::View* v);
   void note_quiet_groups();
+  void report_unspecified_outputs();
   void sort_reports();
 
   int64_t round_ = 0;
@@ -251,6 +252,7 @@ class Simulation final : public check::Sink {
   uint64_t query_mark_ = 0;
   int64_t steps_left_ = 0;
   bool failed_ = false;
+  std::vector<vm::View> outputs_;  ///< what the host sees
   std::set<std::string> warned_;
   std::map<std::pair<const vm::FunctionCode*, int>, std::string> window_params_;
   std::chrono::steady_clock::time_point last_poll_;

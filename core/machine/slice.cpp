@@ -6,10 +6,13 @@
 #include <memory>
 #include <new>
 
+#include "core/vm/ops/written.h"
+
 namespace pypto::machine {
 
 void Slice::release_slice(vm::Buffer* b) {
   std::free(b->owner);
+  vm::specify_all(*b);
   delete static_cast<Slice*>(b);
 }
 

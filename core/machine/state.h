@@ -31,6 +31,7 @@ struct ArgValue {
   bool is_view = false;
   vm::View view;
   vm::Scalar scalar{};
+  int32_t mark = 0;  ///< of an unspecified scalar (vm::Marks)
   std::string name;  ///< of the root as the user knows it
 };
 

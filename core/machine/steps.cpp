@@ -6,6 +6,7 @@
 #include "core/machine/host.h"
 #include "core/machine/simulation.h"
 #include "core/vm/ops/region.h"
+#include "core/vm/ops/written.h"
 
 namespace pypto::machine {
 namespace {
@@ -254,6 +255,7 @@ void Simulation::run_callback(HostStep& step) {
     c.is_tensor = a.is_view;
     if (a.is_view) {
       const vm::View v = row_view(*this, a.view);
+      if (!v.buffer->written.all) vm::specify_all(*v.buffer);  // the callback may write what it likes
       c.data = v.data();
       c.dtype = v.dtype;
       c.shape.assign(v.shape, v.shape + v.rank);

@@ -5,6 +5,7 @@
 #include "core/machine/simulation.h"
 #include "core/machine/slice.h"
 #include "core/vm/ops/region.h"
+#include "core/vm/ops/written.h"
 #include "core/vm/scalar.h"
 
 namespace pypto::machine {
@@ -81,6 +82,9 @@ vm::View Simulation::created_tensor(const vm::CreateInsn& create, const std::vec
   b->release = &Simulation::release_created;
   b->owner = this;
   v.buffer = vm::BufferRef(b);
+  // A tensor of the host is zero (03 D-22); others are unspecified until somebody writes them.
+  if (!create.has_init && rank >= 0 && vm::marks().on && dtype_bits(create.dtype) >= 8)
+    vm::mark_unwritten(*b, vm::marks().origin(vm::Origin::Kind::kCreated, create.name));
   if (create.has_init && create.init != 0)
     vm::fill_elements(b->data, create.dtype, create.init, v.elements());
   ObjectRecord record;

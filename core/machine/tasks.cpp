@@ -3,6 +3,7 @@
 
 #include "core/machine/simulation.h"
 #include "core/machine/slice.h"
+#include "core/vm/ops/written.h"
 
 namespace pypto::machine {
 namespace {
@@ -58,6 +59,20 @@ int64_t program_handle(const Task& task) { return task.handle | ((task.scope & k
 std::string slice_text(const vm::View& v) {
   const check::Box box = check::box_of(v);
   return "bytes " + std::to_string(box.begin()) + " to " + std::to_string(box.end());
+}
+
+/// A predicate must be specified (03 M-37).
+void check_predicate(const Task& task) {
+  const vm::View& cell = task.predicate;
+  if (cell.buffer->written.all) return;
+  const vm::Mark mark = vm::cell_mark(cell, 0);
+  if (mark == 0) return;
+  Diagnostic d = vm::unspecified_report("an unspecified value decides what the program does",
+                                        "an unspecified value decides the predicate of the launch of '" +
+                                            task.fn->name + "': its cell " + vm::marks().why(mark));
+  vm::marks().explain(mark, d);
+  if (task.site) d.span = task.site->span;
+  throw Failure(std::move(d));
 }
 
 }  // namespace
@@ -289,6 +304,7 @@ void Simulation::ready(Task& task) {
   task.after.clear();
   bool run = task.fn != nullptr && task.blocks > 0;
   if (run && task.has_predicate) {
+    check_predicate(task);
     run = holds(task.call->predicate_op, read_integer(task.predicate), task.call->predicate_value);
   }
   if (!run) {
@@ -366,6 +382,10 @@ void Simulation::start_block(Device& device, Task& task) {
       frame.v[static_cast<size_t>(reg.index)] = task.args[i].view;
     } else if (reg.cls == vm::RegClass::kScalar) {
       frame.s[static_cast<size_t>(reg.index)] = task.args[i].scalar;
+      if (task.args[i].mark != 0) {
+        if (frame.marks.empty()) frame.marks.resize(frame.s.size());
+        frame.marks[static_cast<size_t>(reg.index)] = task.args[i].mark;
+      }
     }
   }
   if (checking) actor.id = checker->start(actor.info(), {&task.start, 1});

@@ -61,6 +61,12 @@ class OpCall {
   virtual void access(const View& v, AccessKind kind) = 0;
   /// Collected warning of the run (04 LOG-5), once per site: `id` such as "W-NUMERIC".
   virtual void warn(const char* id, std::string text) = 0;
+  /// The same for a report with notes and a hint.
+  virtual void report(Diagnostic d) { warn(d.id.c_str(), std::move(d.message)); }
+  /// What the scalar operand rests on if its value is unspecified (marks.h), else 0.
+  virtual uint8_t scalar_mark(int /*param*/) const { return 0; }
+  /// Scalar result 0 was read from an unspecified cell; `text` describes the cell.
+  virtual void mark_scalar(uint8_t /*mark*/, std::string /*text*/) {}
   /// Name of an operand as the user wrote it, for messages.
   virtual std::string operand_name(int param) const = 0;
 

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 
+#include "core/vm/marks.h"
 #include "core/vm/ops/lanes.h"
 #include "core/vm/ops/movement.h"
 #include "core/vm/ops/views.h"
+#include "core/vm/ops/written.h"
 #include "core/vm/scalar.h"
 
 namespace pypto::vm {
@@ -99,6 +101,17 @@ class FrameCall final : public OpCall {
     if (v.buffer && v.buffer->kind != BufferKind::kOnChip) env_.access(v, kind);
   }
   void warn(const char* id, std::string text) override { env_.warn(id, std::move(text)); }
+  void report(Diagnostic d) override { env_.report(std::move(d)); }
+  uint8_t scalar_mark(int p) const override {
+    if (frame_.marks.empty() || !is_scalar(p)) return 0;
+    const int32_t m = frame_.marks[static_cast<size_t>(reg(p).index)];
+    return m != 0 ? marks().mark_of_scalar(m) : 0;
+  }
+  void mark_scalar(uint8_t mark, std::string text) override {
+    if (insn_.results.empty() || insn_.results[0].cls != RegClass::kScalar || !marks().on) return;
+    if (frame_.marks.empty()) frame_.marks.resize(frame_.s.size());
+    frame_.marks[static_cast<size_t>(insn_.results[0].index)] = marks().scalar(std::move(text), mark);
+  }
   bool in_control_plane() const override { return control_plane(*frame_.fn); }
   std::string operand_name(int p) const override {
     return has(p) ? insn_.operands[static_cast<size_t>(p)].name : std::string();
@@ -265,6 +278,7 @@ class Interpreter {
   [[gnu::noinline]] ExecStatus timed_step(Frame& f, const Insn& in) { return step(f, in); }
 
   [[gnu::always_inline]] ExecStatus step(Frame& f, const Insn& in) {
+    if (!f.marks.empty()) follow_marks(f, in);
     switch (in.op) {
       case Opcode::kNop:
         break;
@@ -340,6 +354,10 @@ class Interpreter {
         break;
       }
       case Opcode::kArrayGet:
+        if (f.marks.empty() && !f.a[static_cast<size_t>(in.a)]->marks.empty()) {
+          f.marks.resize(f.s.size());
+          follow_marks(f, in);
+        }
         s(f, in.dst).i = element(f, in.a, s(f, in.b).i, in);
         break;
       case Opcode::kArraySet:
@@ -432,7 +450,8 @@ class Interpreter {
     value.dtype = c.dtype;
     value.set_packed(static_cast<int>(shape.size()), shape.data());
     value.buffer = BufferRef(pool_alloc(value.elements() * dtype_bytes(c.dtype), true));
-    value.buffer->written.all = c.has_init;
+    if (!c.has_init && marks().on)
+      mark_unwritten(*value.buffer, marks().origin(Origin::Kind::kCreated, c.name));
     if (c.has_init && c.init != 0) fill_elements(value.data(), c.dtype, c.init, value.elements());
     if (env_.timer) env_.timer->created(value);
     v(f, in.dst) = std::move(value);
@@ -476,8 +495,11 @@ class Interpreter {
         return ExecStatus::kDone;
       }
     }
-    if (const ExecFn fn = exec_function(insn.op)) return fn(call);
-    return env_.machine_op(call);
+    const ExecFn fn = exec_function(insn.op);
+    if (!fn) return env_.machine_op(call);
+    const ExecStatus status = fn(call);
+    if (!f.marks.empty()) spread_scalar_marks(f, insn);
+    return status;
   }
 
   ExecStatus call(Frame& f, const CallInsn& insn) {
@@ -513,6 +535,11 @@ class Interpreter {
     switch (arg.cls) {
       case RegClass::kScalar:
         s(to, param.index) = s(from, arg.index);
+        if (!from.marks.empty() || !to.marks.empty()) {
+          if (to.marks.empty()) to.marks.resize(to.s.size());
+          to.marks[static_cast<size_t>(param.index)] =
+              from.marks.empty() ? 0 : from.marks[static_cast<size_t>(arg.index)];
+        }
         break;
       case RegClass::kView:
         v(to, param.index) = v(from, arg.index);
@@ -579,6 +606,7 @@ class Interpreter {
     Frame& lane1 = children[1]->top();
     const int32_t end_pc = f.end_pc;
     f.s = lane0.s;
+    f.marks = lane0.marks;
     std::vector<View> joined;
     for (const auto& join : insn.joins) {
       joined.push_back(join_lanes(v(lane0, join.lane_view), v(lane1, join.lane_view), insn.mode));
@@ -615,6 +643,12 @@ class ChainServices final : public ChainHost {
     if (v.buffer && v.buffer->kind != BufferKind::kOnChip) env_.access(v, AccessKind::kRead);
   }
   void warn(const char* id, std::string text) override { env_.warn(id, std::move(text)); }
+  void report(Diagnostic d) override { env_.report(std::move(d)); }
+  uint8_t scalar_mark(size_t i) const override {
+    if (frame_.marks.empty()) return 0;
+    const int32_t m = frame_.marks[static_cast<size_t>(insn_.scalars[i].index)];
+    return m != 0 ? marks().mark_of_scalar(m) : 0;
+  }
   void at_step(size_t step) override { fiber_.part_site = insn_.step_sites[step]; }
   bool declared(size_t input) override { return (declared_ >> input & 1) != 0; }
 
@@ -728,8 +762,31 @@ const Site* Fiber::site() const {
   return site >= 0 ? &f.fn->sites[static_cast<size_t>(site)] : nullptr;
 }
 
+namespace {
+
+/// Tells the marks whose lines they are about.
+class RunningFiber {
+ public:
+  RunningFiber(const Fiber& fiber, Env& env) : marks_(marks()) {
+    marks_.fiber = &fiber;
+    marks_.env = &env;
+  }
+  ~RunningFiber() {
+    marks_.fiber = nullptr;
+    marks_.env = nullptr;
+  }
+  RunningFiber(const RunningFiber&) = delete;
+  RunningFiber& operator=(const RunningFiber&) = delete;
+
+ private:
+  Marks& marks_;
+};
+
+}  // namespace
+
 RunStatus run(Fiber& fiber, const Program& program, Env& env, uint64_t quantum) {
   Interpreter interpreter(fiber, program, env);
+  const RunningFiber running(fiber, env);
   try {
     return env.timer ? interpreter.run_timed(quantum) : interpreter.run(quantum);
   } catch (Failure& failure) {

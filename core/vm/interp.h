@@ -15,6 +15,7 @@ namespace pypto::vm {
 struct ArrayValue {
   DType dtype = DType::kNone;
   std::vector<int64_t> items;
+  std::vector<int32_t> marks;  ///< by item, of unspecified values (Marks::scalar); empty: none
 };
 using ArrayRef = std::shared_ptr<ArrayValue>;
 
@@ -26,6 +27,7 @@ struct Frame {
   std::vector<Scalar> s;
   std::vector<View> v;
   std::vector<ArrayRef> a;
+  std::vector<int32_t> marks;  ///< by scalar register, of unspecified values (Marks::scalar); empty: none
   const CallInsn* return_to = nullptr;  ///< local call in the frame below, whose results it fills
 };
 
@@ -63,6 +65,10 @@ class Env {
   /// Access of a kernel to global or window memory (never called for on-chip views).
   virtual void access(const View& v, AccessKind kind) = 0;
   virtual void warn(const char* id, std::string text) = 0;
+  /// A warning (an error in strict) about an unspecified value, without its place.
+  virtual void report(Diagnostic) {}
+  /// Adds rank, core, kernel, task, block and lane.
+  virtual void annotate(Diagnostic&) const {}
   virtual void scope(bool begin, ir::ScopeKind kind) = 0;
   /// Group members and split_aiv lanes: starts a child fiber. The parent is blocked until join() says true.
   virtual void spawn(std::unique_ptr<Fiber> child, int lane) = 0;

@@ -28,11 +28,17 @@ inline Scalar scalar_of(double v) {
   return s;
 }
 
-/// Which cells of an on-chip buffer or created tensor were written (02 O-209): all, none, or one bit per byte
-/// group. `map == nullptr` means `all` decides for the whole buffer.
+/// Which cells of a buffer are specified (02 O-209): all of it, one rectangle of bytes, or by group of bytes.
+/// A mark is 0 for specified, else it tells what left the cell unspecified (marks.h).
 struct WrittenMap {
   bool all = true;
-  uint8_t* map = nullptr;  ///< one byte per stored byte of the buffer when tracking is partial; owned
+  uint8_t shift = 0;   ///< log2 of the bytes that share an entry of `map`
+  uint8_t origin = 0;  ///< mark of what lies outside the rectangle, 0 = unknown
+  /// The rectangle in bytes; no rows: nothing is specified.
+  int64_t begin = 0, pitch = 0, rows = 0, width = 0;
+  int64_t entries = 0;     ///< of `map`
+  int64_t open = 0;        ///< entries that are not 0
+  uint8_t* map = nullptr;  ///< marks, instead of the rectangle; owned
 };
 
 enum class BufferKind : uint8_t {
@@ -75,6 +81,7 @@ class BufferRef {
   }
   Buffer* get() const { return buffer_; }
   Buffer* operator->() const { return buffer_; }
+  Buffer& operator*() const { return *buffer_; }
   explicit operator bool() const { return buffer_ != nullptr; }
   bool operator==(const BufferRef& o) const { return buffer_ == o.buffer_; }
 

@@ -9,6 +9,7 @@
 #include "core/vm/kernels/chain_plan.h"
 #include "core/vm/kernels/chain_strips.h"
 #include "core/vm/ops/elementwise.h"
+#include "core/vm/ops/written.h"
 
 namespace pypto::vm {
 namespace {
@@ -42,6 +43,7 @@ class StepCall final : public OpCall {
   }
   void access(const View& v, AccessKind) override { host_.access(v); }
   void warn(const char* id, std::string text) override { host_.warn(id, std::move(text)); }
+  void report(Diagnostic d) override { host_.report(std::move(d)); }
   std::string operand_name(int) const override { return {}; }
 
   View result;
@@ -265,7 +267,7 @@ struct Scratch {
   std::vector<const View*> values;  ///< by value of the chain; null until it exists
   std::vector<const View*> local;   ///< by value of a segment
   std::vector<View> before;         ///< values of a segment that are made before its loop
-  std::vector<uint8_t> unwritten;   ///< by value of a segment
+  std::vector<Mark> unwritten;      ///< by value of a segment
 };
 
 /// One run of a chain.
@@ -291,9 +293,14 @@ class ChainRun {
     if (scratch_.values.size() < values) scratch_.values.resize(values);
     std::copy(inputs.begin(), inputs.end(), scratch_.values.begin());
     for (Segment& s : prepared.segments) {
-      if (s.strips == nullptr) {  // its executor declares the accesses
-        set(inputs.size() + s.first,
-            run_step(chain_, s.first, s.first, {scratch_.values.data(), values}, scalars_, host_));
+      if (s.strips == nullptr || partly_unspecified(s)) {  // executors declare the accesses
+        for (size_t k = s.first; k <= s.last; ++k) {
+          const View& made = set(inputs.size() + k,
+                                 run_step(chain_, k, k, {scratch_.values.data(), values}, scalars_, host_));
+          const int32_t scalar = chain_.steps[k].scalar;
+          if (const Mark m = scalar >= 0 ? host_.scalar_mark(static_cast<size_t>(scalar)) : Mark{0})
+            mark_unspecified(made, m);
+        }
         continue;
       }
       for (const size_t v : s.inputs) {
@@ -315,6 +322,14 @@ class ChainRun {
   void run_segment(Segment& segment);
   void finish();
 
+  /// Whether a value that an earlier segment made rests on some unspecified cells: strips know all or
+  /// nothing.
+  bool partly_unspecified(const Segment& s) const {
+    return std::any_of(s.inputs.begin(), s.inputs.end(), [&](size_t v) {
+      return v >= inputs_.size() && !scratch_.values[v]->buffer->written.all &&
+             !never_written(*scratch_.values[v]) && !specified(*scratch_.values[v]);
+    });
+  }
   /// The value `v` of the chain exists.
   View& set(size_t v, View value) {
     View& made = scratch_.made[v - inputs_.size()];
@@ -376,14 +391,14 @@ void ChainRun::run_segment(Segment& segment) {
   const ChainPlan& plan = segment.plan;
   const size_t inputs = segment.inputs.size(), count = inputs + chain.steps.size();
   auto& local = scratch_.local;
-  auto& unwritten = scratch_.unwritten;  // whether a value rests on storage that nothing wrote (02 O-209)
+  auto& unwritten = scratch_.unwritten;  // what a value rests on if nothing of it is specified (02 O-209)
   if (local.size() < count) {
     local.resize(count);
     unwritten.resize(count);
   }
   for (size_t i = 0; i < inputs; ++i) {
     local[i] = scratch_.values[segment.inputs[i]];
-    unwritten[i] = never_written(*local[i]);
+    unwritten[i] = never_written(*local[i]) ? mark_of_unwritten(*local[i]->buffer) : Mark{0};
   }
   if (segment.has_before && scratch_.before.size() < chain.steps.size())
     scratch_.before.resize(chain.steps.size());
@@ -394,8 +409,10 @@ void ChainRun::run_segment(Segment& segment) {
       local[inputs + k] = &scratch_.before[k];
     }
     const bool reads_lhs = chain_op(step.op).kind != ChainKind::kSpread;
-    unwritten[inputs + k] = (reads_lhs && unwritten[static_cast<size_t>(step.lhs)]) ||
-                            (step.rhs >= 0 && unwritten[static_cast<size_t>(step.rhs)]);
+    Mark mark = reads_lhs ? unwritten[static_cast<size_t>(step.lhs)] : Mark{0};
+    if (mark == 0 && step.rhs >= 0) mark = unwritten[static_cast<size_t>(step.rhs)];
+    if (mark == 0 && step.scalar >= 0) mark = host_.scalar_mark(static_cast<size_t>(step.scalar));
+    unwritten[inputs + k] = mark;
   }
   StripRun& run = *segment.strips;
   run.bind({local.data(), count});
@@ -419,7 +436,11 @@ void ChainRun::run_segment(Segment& segment) {
     } else {
       in_place = true;  // storage of the pool, which is used again soon
       target = fresh_value(plan, v, host_);
-      target.buffer->written.all = !unwritten[v];
+      if (unwritten[v] != 0) {
+        mark_unwritten(*target.buffer, unwritten[v]);
+      } else if (!target.fully_valid) {
+        leave_padding(target, inputs_[0]);
+      }
     }
     const bool streams = !in_place && plan.rows * plan.columns * dtype_bytes(plan.dtypes[v]) >= kStreamBytes;
     run.output(v, set(made, std::move(target)), streams);

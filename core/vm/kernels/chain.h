@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/diagnostic.h"
 #include "core/ir/op.h"
 #include "core/vm/kernels/kernels.h"
 #include "core/vm/view.h"
@@ -49,6 +50,9 @@ class ChainHost {
   virtual View alloc(DType dtype, std::span<const int64_t> shape, bool zero) = 0;
   virtual void access(const View& v) = 0;  ///< read of memory that others can see
   virtual void warn(const char* id, std::string text) = 0;
+  virtual void report(Diagnostic d) { warn(d.id.c_str(), std::move(d.message)); }
+  /// What scalar `i` rests on if its value is unspecified (marks.h), else 0.
+  virtual uint8_t scalar_mark(size_t /*i*/) const { return 0; }
   /// Accesses and warnings from here on are those of a step (by Chain::steps).
   virtual void at_step(size_t /*step*/) {}
   /// Whether reads of this input were declared already.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/vm/ops/elementwise.h"
+#include "core/vm/ops/written.h"
 
 namespace pypto::vm {
 
@@ -249,12 +250,19 @@ bool chain_supports(OpId op, DType lhs, DType rhs, DType scalar, DType result) {
   }
 }
 
+namespace {
+
+/// Whether all of the valid region is specified, or nothing of the storage.
+bool plain_record(const View& v) { return v.buffer->written.all || never_written(v) || specified(v); }
+
+}  // namespace
+
 ChainInput describe_input(const View& v) {
   ChainInput in;
   in.dtype = v.dtype;
   in.rank = v.rank;
   in.whole = v.fully_valid || readable_region(v).elements() == v.elements();
-  in.plain = v.buffer->written.all || v.buffer->written.map == nullptr;
+  in.plain = plain_record(v);
   std::copy_n(v.shape, v.rank, in.shape);
   std::copy_n(v.stride, v.rank, in.stride);
   std::copy_n(v.valid, v.rank, in.valid);
@@ -267,7 +275,7 @@ bool described_by(const ChainInput& in, const View& v) {
     if (in.shape[a] != v.shape[a] || in.stride[a] != v.stride[a] || in.valid[a] != v.valid[a]) return false;
   }
   return in.whole == (v.fully_valid || readable_region(v).elements() == v.elements()) &&
-         in.plain == (v.buffer->written.all || v.buffer->written.map == nullptr);
+         in.plain == plain_record(v);
 }
 
 ChainInput describe_value(const ChainShape& s, DType dtype) {

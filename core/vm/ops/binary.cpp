@@ -128,7 +128,6 @@ ExecStatus exec_part(OpCall& call) {
     cast_row(compute, all.data(), dtype, out.data(), static_cast<size_t>(all.elements()), CastMode::kRound);
   }
   out.dtype = call.result_dtype();
-  out.buffer->written.all = true;
   out = restricted(out, lhs_valid);
   call.set_result(out);
   return ExecStatus::kDone;

@@ -83,7 +83,6 @@ ExecStatus exec_compare(OpCall& call) {
   mask_shape[mask_shape.rank - 1] = row_bytes;
   mask_valid[mask_valid.rank - 1] = ((last >= 0 ? valid[last] : 1) + 7) / 8;
   View out = call.alloc(DType::kUInt8, mask_shape.span(), true);
-  out.buffer->written.all = true;
   for (int a = 0; a < out.rank; ++a) out.valid[a] = mask_valid[a];
   out.refresh_fully_valid();
   // Array 0 is walked over the cells' extents but steps along the mask's rows only.

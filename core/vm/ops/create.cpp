@@ -6,6 +6,7 @@
 
 #include "core/vm/ops/elementwise.h"
 #include "core/vm/ops/register.h"
+#include "core/vm/ops/written.h"
 
 namespace pypto::vm {
 namespace {
@@ -16,7 +17,7 @@ using ir::OpId;
 /// Zeroed storage of which nothing is written yet (O-209).
 ExecStatus exec_create(OpCall& call) {
   const View out = call.alloc(call.result_dtype(), param_list(call, 0, AttrKey::k_shape).span(), true);
-  out.buffer->written.all = false;
+  if (marks().on) mark_unwritten(*out.buffer, marks().origin(Origin::Kind::kCreated));
   call.set_result(out);
   return ExecStatus::kDone;
 }

@@ -3,6 +3,7 @@
 #include "core/base/numeric.h"
 #include "core/vm/ops/region.h"
 #include "core/vm/ops/register.h"
+#include "core/vm/ops/written.h"
 
 namespace pypto::vm {
 namespace {
@@ -37,11 +38,22 @@ Extents index_of(const OpCall& call) {
   return Extents(call.list(1));
 }
 
+/// An unspecified cell makes an unspecified scalar (01 L-154).
+void mark_read_cell(OpCall& call, const View& v, const View& cell) {
+  if (nibble_packed(v)) return;
+  const Mark mark = cell_mark(cell, 0);
+  if (mark == 0) return;
+  call.mark_scalar(mark, "cell " + list_text(index_of(call).span()) + " of '" + call.operand_name(0) +
+                             "' of shape " + list_text(shape_of(v).span()) + ", valid " +
+                             list_text(valid_of(v).span()) + ",");
+}
+
 ExecStatus exec_read(OpCall& call) {
   const View& v = call.view(0);
   const int64_t position = element_position(call, v, index_of(call));
   const View cell = element_view(v, position);
   touch(call, cell, AccessKind::kRead);
+  if (!v.buffer->written.all) mark_read_cell(call, v, cell);
   uint8_t code = 0;
   const void* at = cell.data();
   if (nibble_packed(v)) {
@@ -85,6 +97,7 @@ ExecStatus exec_write(OpCall& call) {
     std::memcpy(cell.data(), bytes, static_cast<size_t>(dtype_bytes(v.dtype)));
   }
   mark_written(cell);
+  if (const Mark mark = call.scalar_mark(2)) mark_unspecified(cell, mark);
   call.set_result(v);
   return ExecStatus::kDone;
 }

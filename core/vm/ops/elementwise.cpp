@@ -190,7 +190,10 @@ DType compute_dtype(DType result, std::initializer_list<DType> operands) {
 }
 
 View elementwise_result(OpCall& call, DType dtype, const Extents& shape, const View& first) {
-  return alloc_result(call, dtype, shape, broadcast_valid(first, shape));
+  const View out = alloc_result(call, dtype, shape, broadcast_valid(first, shape));
+  if (!out.fully_valid && !first.fully_valid && first.buffer->written.origin != 0)
+    out.buffer->written.origin = first.buffer->written.origin;
+  return out;
 }
 
 bool plain_tile(const View& v, DType dtype) {
@@ -200,7 +203,6 @@ bool plain_tile(const View& v, DType dtype) {
 
 View plain_result(OpCall& call, DType dtype, const View& like) {
   View out = call.alloc(dtype, {like.shape, static_cast<size_t>(like.rank)}, false);
-  out.buffer->written.all = true;
   return out;
 }
 

@@ -116,7 +116,6 @@ ExecStatus exec_expand_clone(OpCall& call) {
   } else {
     apply_copy(src, all);
   }
-  mark_written(all);
   call.set_result(target);
   return ExecStatus::kDone;
 }

@@ -8,6 +8,7 @@
 
 #include "core/vm/ops/elementwise.h"
 #include "core/vm/ops/register.h"
+#include "core/vm/ops/written.h"
 
 namespace pypto::vm {
 namespace {
@@ -70,7 +71,6 @@ View padded(OpCall& call, const Extents& shape) {
   const Input in(call, 0, v.dtype);
   const PadMode mode = pad_mode(call);
   View out = call.alloc(v.dtype, shape.span(), false);
-  out.buffer->written.all = true;
   alignas(8) uint8_t element[8];
   pad_element(v.dtype, mode, element);
   const Extents valid = valid_of(v);
@@ -87,7 +87,7 @@ View padded(OpCall& call, const Extents& shape) {
   walk.add(in.data(), strides, width);
   walk.collapse();
   walk.rows([&](uint8_t* const* p, int64_t n) { std::memcpy(p[0], p[1], static_cast<size_t>(n * width)); });
-  if (never_written(v) && valid.product() == out.elements()) out.buffer->written.all = false;
+  if (!v.buffer->written.all) carry_marks(box, valid_region(v));
   out.pad = mode;
   return out;
 }
@@ -109,6 +109,7 @@ ExecStatus exec_fillpad_inplace(OpCall& call) {
   alignas(8) uint8_t element[8];
   pad_element(v.dtype, mode, element);
   fill_beyond(v, valid_of(v), element);
+  if (!v.buffer->written.all) mark_filled(v);
   for (int a = 0; a < v.rank; ++a) v.valid[a] = v.shape[a];
   v.fully_valid = true;
   v.pad = mode;

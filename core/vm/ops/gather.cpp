@@ -7,6 +7,7 @@
 #include "core/base/numeric.h"
 #include "core/vm/ops/region.h"
 #include "core/vm/ops/register.h"
+#include "core/vm/ops/written.h"
 
 namespace pypto::vm {
 
@@ -90,7 +91,7 @@ ExecStatus gather_index(OpCall& call) {
   const Extents shape = shape_of(index);
   const bool narrowed = cells.elements() != index.elements();
   View out = call.alloc(call.result_dtype(), shape.span(), true);
-  out.buffer->written.all = true;
+  require_specified_index(call, 2);
   const View data = source.dtype == out.dtype ? source : packed_copy(call, source, out.dtype);
   const int64_t size = dtype_bytes(out.dtype), bound = input.shape[dim];
   uint8_t* to = out.data();
@@ -117,6 +118,7 @@ ExecStatus gather_index(OpCall& call) {
       from += coordinate * data.stride[a];
     }
     copy_element(to + target * size, data.data() + from * size, size);
+    if (!data.buffer->written.all) set_cell_mark(out, target, cell_mark(data, from));
   });
   call.set_result(std::move(out));
   return ExecStatus::kDone;
@@ -128,19 +130,21 @@ ExecStatus exec_tile_gather(OpCall& call) {
   const View source = as_packed(call, call.view(0), dtype);
   const View& index = call.view(1);
   View out = call.alloc(dtype, shape_of(index).span(), true);
-  out.buffer->written.all = true;
+  require_specified_index(call, 1);
   const int64_t size = dtype_bytes(dtype), bound = source.elements();
   int64_t target = 0;
   bool warned = false;
   for_cells(shape_of(index), index.stride, [&](const Extents& at, int64_t position) {
     const int64_t i = index_at(index, position);
-    uint8_t* to = out.data() + target++ * size;
+    const int64_t cell = target++;
+    uint8_t* to = out.data() + cell * size;
     if (i < 0 || i >= bound) {
       if (!warned && inside(at, index)) warn_index(call, 1, at, i, bound);
       warned = warned || inside(at, index);
       return;
     }
     copy_element(to, source.data() + i * size, size);
+    if (!source.buffer->written.all) set_cell_mark(out, cell, cell_mark(source, i));
   });
   call.set_result(std::move(out));
   return ExecStatus::kDone;
@@ -221,7 +225,6 @@ ExecStatus tensor_scatter_mask(OpCall& call, int source_param, int target_param,
 ExecStatus exec_scatter_mask(OpCall& call) {
   const View& target = call.view(0);
   scatter_columns(target, call.view(1), mask_of(call, 2));
-  mark_written(target);
   call.set_result(target);
   return ExecStatus::kDone;
 }
@@ -285,7 +288,6 @@ ExecStatus gather_compare(OpCall& call, int value_param, int offset_param) {
   const DType count_dtype = call.result_dtype(1) == DType::kNone ? DType::kInt32 : call.result_dtype(1);
   View positions = call.alloc(DType::kInt32, Extents{rows, out_cols}.span(), true);
   View counts = call.alloc(count_dtype, Extents{1, rows}.span(), true);
-  positions.buffer->written.all = counts.buffer->written.all = true;
   for (int64_t i = 0; i < source.valid[0]; ++i) {
     int64_t count = 0;
     for (int64_t j = 0; j < source.valid[1]; ++j) {
@@ -316,12 +318,15 @@ ExecStatus exec_tensor_gather_compare(OpCall& call) { return gather_compare(call
 
 /// out[b, index[b, k]] = src[b, k] for k ascending (02 O-1920).
 void scatter_rows(OpCall& call, const View& out, const View& index, const View& source, int index_param) {
+  require_specified_index(call, index_param);
   const int64_t size = dtype_bytes(out.dtype), bound = out.shape[1];
   for_cells(valid_of(index), index.stride, [&](const Extents& at, int64_t position) {
     const int64_t i = index_at(index, position);
     if (i < 0 || i >= bound) fail_scatter(call, index_param, at, i, bound, "row");
-    copy_element(out.data() + (at[0] * out.stride[0] + i * out.stride[1]) * size,
-                 source.data() + (at[0] * source.stride[0] + at[1] * source.stride[1]) * size, size);
+    const int64_t to = at[0] * out.stride[0] + i * out.stride[1];
+    const int64_t from = at[0] * source.stride[0] + at[1] * source.stride[1];
+    copy_element(out.data() + to * size, source.data() + from * size, size);
+    set_cell_mark(out, to, cell_mark(source, from));
   });
 }
 
@@ -354,6 +359,7 @@ ExecStatus exec_tile_scatter(OpCall& call) {
   const View source =
       call.view(1).dtype == target.dtype ? call.view(1) : packed_copy(call, call.view(1), target.dtype);
   const View& index = call.view(2);
+  require_specified_index(call, 2);
   const int64_t size = dtype_bytes(target.dtype), bound = target.elements();
   for_cells(valid_of(index), index.stride, [&](const Extents& at, int64_t position) {
     const int64_t i = index_at(index, position);
@@ -361,8 +367,8 @@ ExecStatus exec_tile_scatter(OpCall& call) {
     int64_t from = 0;
     for (int a = 0; a < source.rank; ++a) from += at[a] * source.stride[a];
     copy_element(target.data() + flat_position(target, i) * size, source.data() + from * size, size);
+    set_cell_mark(target, flat_position(target, i), cell_mark(source, from));
   });
-  mark_written(target);
   call.set_result(target);
   return ExecStatus::kDone;
 }
@@ -373,6 +379,7 @@ ExecStatus exec_scatter_update(OpCall& call) {
   const View& index = read_operand(call, 2);
   const View& source = read_operand(call, 3);
   const bool in_place = call.result_is_tile();
+  require_specified_index(call, 2);
   View out = in_place ? input : packed_copy(call, input, call.result_dtype());
   const View data = source.dtype == out.dtype ? source : packed_copy(call, source, out.dtype);
   const int row_axes = out.rank == 4 ? 2 : out.rank - 1;
@@ -399,7 +406,6 @@ ExecStatus exec_scatter_update(OpCall& call) {
     if (row < 0 || row >= rows) fail_scatter(call, 2, at, row, rows, "target in rows");
     copy_cells(row_of(out, row_axes, row), row_of(data, source_axes, k));
   });
-  if (in_place) mark_written(out);
   call.set_result(std::move(out));
   return ExecStatus::kDone;
 }
@@ -417,6 +423,7 @@ ExecStatus exec_gatherb(OpCall& call) {
                           {offset.valid[0], offset.valid[1] * per_block});
   int64_t begin = 0, end = 0;
   byte_range(source, &begin, &end);
+  require_specified_index(call, 1);
   for_cells(valid_of(offset), offset.stride, [&](const Extents& at, int64_t position) {
     const int64_t from = index_at(offset, position);
     if (from % kBlock != 0 || from < 0 || from + kBlock > end - begin) {
@@ -427,6 +434,10 @@ ExecStatus exec_gatherb(OpCall& call) {
     }
     std::memcpy(out.data() + (at[0] * out.stride[0] + at[1] * per_block) * dtype_bytes(dtype),
                 source.data() + from, kBlock);
+    if (source.buffer->written.all) return;
+    for (int64_t k = 0; k < per_block; ++k)
+      set_cell_mark(out, at[0] * out.stride[0] + at[1] * per_block + k,
+                    mark_at(*source.buffer, source.offset + from + k * dtype_bytes(dtype)));
   });
   call.set_result(std::move(out));
   return ExecStatus::kDone;

@@ -9,6 +9,7 @@
 #include "core/vm/ops/region.h"
 #include "core/vm/ops/register.h"
 #include "core/vm/ops/views.h"
+#include "core/vm/ops/written.h"
 
 namespace pypto::vm {
 
@@ -22,6 +23,7 @@ using ir::OpId;
 /// The valid cells of an index operand in row-major order.
 std::vector<int64_t> index_list(OpCall& call, int param) {
   const View& v = read_operand(call, param);
+  require_specified_index(call, param);
   std::vector<int64_t> out;
   const Extents extent = valid_of(v);
   const int64_t count = extent.product();
@@ -67,7 +69,6 @@ ExecStatus exec_gather_row(OpCall& call) {
     const View to = window_of(target, target_offset, target_extent);
     touch(call, to, AccessKind::kWrite);
     copy_cells(to, from);
-    mark_written(to);
   }
   call.set_result(target);
   return ExecStatus::kDone;
@@ -92,7 +93,6 @@ ExecStatus exec_paged_gather(OpCall& call) {
   }
   if (col_off < 0 || col_off + size > source.shape[1]) fail_window(call, 0, source, 1, col_off, size);
   View out = call.alloc(call.result_dtype(), Extents{max_indices, size}.span(), count < max_indices);
-  out.buffer->written.all = true;
   const auto run = static_cast<size_t>(size * dtype_bytes(source.dtype));
   const bool plain = source.stride[1] == 1 && source.dtype == out.dtype;
   for (int64_t i = 0; i < count; ++i) {
@@ -110,6 +110,7 @@ ExecStatus exec_paged_gather(OpCall& call) {
     touch(call, from, AccessKind::kRead);
     if (plain) {
       std::memcpy(out.data() + i * static_cast<int64_t>(run), from.data(), run);
+      if (!from.buffer->written.all) carry_marks(row_window(out, i, 0, size), from);
     } else {
       copy_cells(row_window(out, i, 0, size), from);
     }
@@ -193,7 +194,6 @@ ExecStatus exec_mgather(OpCall& call) {
     for (int i = 0; i < valid.rank && i < wanted.rank; ++i) valid[i] = std::min(valid[i], wanted[i]);
   }
   View out = call.alloc(dtype, shape.span(), true);
-  out.buffer->written.all = true;
   const int64_t size = dtype_bytes(dtype);
   if (rows) {
     const int64_t bound = memory.shape[memory.rank - 2];
@@ -231,6 +231,7 @@ ExecStatus exec_mgather(OpCall& call) {
       const View cell = cell_view(memory, flat);
       touch(call, cell, AccessKind::kRead);
       std::memcpy(out.data() + position * size, cell.data(), static_cast<size_t>(size));
+      if (!cell.buffer->written.all) set_cell_mark(out, position, cell_mark(cell, 0));
     }
   }
   for (int i = 0; i < out.rank; ++i) out.valid[i] = valid[i];
@@ -265,7 +266,10 @@ ExecStatus exec_mscatter(OpCall& call) {
     const View cell = cell_view(target, indices[i]);
     touch(call, cell, AccessKind::kWrite);
     std::memcpy(cell.data(), source.data() + position * size, static_cast<size_t>(size));
-    mark_written(cell);
+    View value = source;
+    value.offset += position * size;
+    value.rank = 0;
+    if (!source.buffer->written.all || !target.buffer->written.all) carry_marks(cell, value);
   }
   call.set_result(target);
   return ExecStatus::kDone;

@@ -6,6 +6,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/vm/interp.h"
+#include "core/vm/ops/region.h"
 
 namespace pypto::vm {
 namespace {
@@ -16,6 +17,7 @@ int split_axis(const View& v, ir::SplitMode mode) {
 
 /// Copies `n` rows of the last axis between strided rank-2 views.
 void copy_block(const View& from, const View& to, int64_t rows, int64_t cols) {
+  if (!from.buffer->written.all) carry_marks(to, from);
   const int64_t size = dtype_bytes(from.dtype);
   const int r = from.rank - 2;
   const int c = from.rank - 1;

@@ -8,15 +8,21 @@
 #include "core/vm/ops/region.h"
 #include "core/vm/ops/register.h"
 #include "core/vm/ops/views.h"
+#include "core/vm/ops/written.h"
 
 namespace pypto::vm {
 
 void warn_unwritten(OpCall& call, const View& acc) {
-  if (!never_written(acc)) return;
-  call.warn("W-UNSPECIFIED",
-            subject(call, 0) +
-                " is accumulated into but was never written; the product is added to unspecified "
-                "values. Start with init_cond=(k == 0), with the product itself, or with zeros");
+  Extents at;
+  const Mark mark = acc.buffer->written.all ? 0 : first_unspecified(acc, &at);
+  if (mark == 0) return;
+  Diagnostic d = unspecified_report("unspecified values take part",
+                                    subject(call, 0) + " of shape " + list_text(shape_of(acc).span()) +
+                                        " is accumulated into, but cell " + list_text(at.span()) + " " +
+                                        marks().why(mark) + "; the product is added to unspecified values");
+  marks().explain(mark, d);
+  d.hint = "start with init_cond=(k == 0), with the product itself, or with zeros";
+  call.report(std::move(d));
 }
 
 namespace {
@@ -149,12 +155,11 @@ View without_vector_axes(View out, const Factors& f) {
   return out;
 }
 
-/// An operand without specified values meets one with them (03 M-37).
-void warn_operand(OpCall& call, int param) {
-  call.warn("W-UNSPECIFIED",
-            subject(call, param) +
-                " was never written; the product mixes its unspecified values with specified ones. "
-                "Load or fill it first");
+/// The cells of a factor that take part: the contraction goes over the left operand's valid extent.
+View factor_cells(View v, const Factors& f, bool left) {
+  if (!left) v.valid[v.rank - 2] = f.valid_k;
+  v.refresh_fully_valid();
+  return v;
 }
 
 /// A fresh result of a product; `rows`: physical rows (gemv has more than its operand).
@@ -165,9 +170,7 @@ ExecStatus product(OpCall& call, const Factors& f, int bias_param, int64_t rows)
   valid.push(f.valid_m);
   valid.push(f.valid_n);
   View out = alloc_result(call, accumulator_of(f.a.dtype), shape, valid);
-  const bool a_unwritten = never_written(f.a), b_unwritten = never_written(f.b);
-  if (a_unwritten && b_unwritten) out.buffer->written.all = false;  // no specified data at all (03 M-37)
-  if (a_unwritten != b_unwritten) warn_operand(call, a_unwritten ? f.a_param : f.b_param);
+  inherit_product(call, f.a_param, factor_cells(f.a, f, true), f.b_param, factor_cells(f.b, f, false), out);
   if (bias_param < 0) {
     run_products(f, out, GemmStart::kZero, nullptr);
   } else {
@@ -252,8 +255,9 @@ ExecStatus accumulate(OpCall& call, const Factors& f, bool init) {
   const View matrix = accumulator_matrix(call, acc, f);
   const View region = product_region(matrix, f);
   const DType wide = accumulator_of(f.a.dtype);
+  const bool rests = !init && !acc.buffer->written.all && !specified(region);
   if (!init) {
-    warn_unwritten(call, acc);
+    if (rests) warn_unwritten(call, region);
     touch(call, region, AccessKind::kRead);
   }
   touch(call, region, AccessKind::kWrite);
@@ -268,7 +272,9 @@ ExecStatus accumulate(OpCall& call, const Factors& f, bool init) {
     run_products(f, sum, start, nullptr);
     copy_cells(cells, sum);
   }
-  mark_written(region);
+  if (!rests) mark_written(region);
+  inherit_product(call, f.a_param, factor_cells(f.a, f, true), f.b_param, factor_cells(f.b, f, false),
+                  region);
   call.set_result(acc);
   return ExecStatus::kDone;
 }

@@ -8,6 +8,7 @@
 #include "core/vm/kernels/gemm.h"
 #include "core/vm/ops/matmul.h"
 #include "core/vm/ops/region.h"
+#include "core/vm/ops/written.h"
 
 namespace pypto::vm {
 namespace {
@@ -128,15 +129,16 @@ ExecStatus exec_matmul_mx_bias(OpCall& call) { return mx_result(call, 4); }
 
 ExecStatus exec_matmul_mx_acc(OpCall& call) {
   const View& acc = call.view(0);
-  warn_unwritten(call, acc);
   View region = acc;
   region.valid[acc.rank - 2] = call.view(1).valid[0];
   region.valid[acc.rank - 1] = call.view(3).valid[1];
   region.refresh_fully_valid();
+  const bool rests = !acc.buffer->written.all && !specified(region);
+  if (rests) warn_unwritten(call, region);
   touch(call, region, AccessKind::kRead);
   touch(call, region, AccessKind::kWrite);
   mx_product(call, 1, acc, GemmStart::kOld, nullptr);
-  mark_written(region);
+  if (!rests) mark_written(region);
   call.set_result(acc);
   return ExecStatus::kDone;
 }

@@ -7,6 +7,7 @@
 #include "core/ir/enums.h"
 #include "core/vm/ops/region.h"
 #include "core/vm/ops/register.h"
+#include "core/vm/ops/written.h"
 
 namespace pypto::vm {
 namespace {
@@ -140,7 +141,6 @@ View write_window(OpCall& call, int target_param, int source_param, const View& 
     const View narrowed = packed_copy(call, cells, window.dtype);
     add_cells(window, narrowed);
   }
-  mark_written(window);
   return result;
 }
 
@@ -237,7 +237,6 @@ ExecStatus assemble_tile(OpCall& call) {
   copy_cells(window_of(out, offset, extent), block);
   for (int i = 0; i < out.rank; ++i) out.valid[i] = valid[i];
   out.refresh_fully_valid();
-  mark_written(window_of(out, offset, extent));
   call.set_result(std::move(out));
   return ExecStatus::kDone;
 }
@@ -315,8 +314,8 @@ StoreParams store_params(const OpCall& call) {
 
 bool load_window(OpCall& call, View* window) {
   const View& source = call.view(0);
-  if (!source.buffer || !source.buffer->written.all || nibble_packed(source) ||
-      source.dtype != call.result_dtype() || call.attr_int(AttrKey::k_layout, 0) > 1) {
+  if (!source.buffer || nibble_packed(source) || source.dtype != call.result_dtype() ||
+      call.attr_int(AttrKey::k_layout, 0) > 1) {
     return false;
   }
   const auto [offset, read, shapes, valid] = window_of_load(call);
@@ -340,7 +339,7 @@ bool load_window(OpCall& call, View* window) {
   bool rows = w.shape[last] == 1 || w.stride[last] == 1;
   for (int i = 0; i + 1 < last; ++i)
     rows = rows && (w.shape[i] == 1 || w.stride[i] == w.stride[i + 1] * w.shape[i + 1]);
-  if (!rows) return false;
+  if (!rows || !specified(w)) return false;
   touch(call, w, AccessKind::kRead);
   *window = std::move(w);
   return true;
@@ -377,7 +376,7 @@ bool store_window(const OpCall& call, const View& value, View* window) {
 void finish_store(OpCall& call, const View& window) {
   const View cells = valid_region(window);
   touch(call, cells, AccessKind::kWrite);
-  mark_written(cells);
+  if (cells.buffer->kind == BufferKind::kOnChip) mark_written(cells);  // else recorded with the access
   call.set_result(View(call.view(store_params(call).target)));
 }
 

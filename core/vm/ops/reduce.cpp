@@ -37,7 +37,6 @@ View reduced_result(OpCall& call, DType dtype, const View& in, int axis) {
 
 /// Operand of a reduction with row-major rows of the computing dtype, promoted to rank `least`.
 View reduction_operand(OpCall& call, DType compute, int least) {
-  warn_mixed(call);
   const Input in(call, 0, compute);
   View v = in.view();
   v.dtype = compute;
@@ -83,7 +82,7 @@ ExecStatus exec_row(OpCall& call) {
   const View in = reduction_operand(call, compute, 1);
   const int axis = in.rank - 1;
   const View out = reduced_result(call, dtype, in, axis);
-  if (never_written(call.view(0))) out.buffer->written.all = false;
+  inherit_reduced(call, 1, out);
   const ReduceKernel kernel = reduce_kernel(kOp, compute);
   PYPTO_CHECK(kernel != nullptr, "no reduction of " + std::string(dtype_text(compute)));
   const auto n = static_cast<size_t>(in.valid[axis]);
@@ -107,7 +106,7 @@ ExecStatus exec_row_arg(OpCall& call) {
   const View in = reduction_operand(call, compute, 1);
   const int axis = in.rank - 1;
   const View out = reduced_result(call, call.result_dtype(), in, axis);
-  if (never_written(call.view(0))) out.buffer->written.all = false;
+  inherit_reduced(call, 1, out);
   const auto n = static_cast<size_t>(in.valid[axis]);
   for_slices(in, out, false, [&](const uint8_t* row, uint8_t* cell) {
     write_integer(out.dtype, cell, arg_row(row, n, compute, kGreatest));
@@ -144,7 +143,7 @@ ColumnCall column_call(OpCall& call, DType compute) {
   ColumnCall c;
   c.in = reduction_operand(call, compute, 2);
   c.out = reduced_result(call, call.result_dtype(), c.in, c.in.rank - 2);
-  if (never_written(call.view(0))) c.out.buffer->written.all = false;
+  inherit_reduced(call, 2, c.out);
   return c;
 }
 

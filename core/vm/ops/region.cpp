@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/vm/ops/written.h"
+
 namespace pypto::vm {
 
 void Extents::push(int64_t e) {
@@ -89,9 +91,9 @@ View alloc_result(OpCall& call, DType dtype, const Extents& shape, const Extents
   bool full = true;
   for (int i = 0; i < shape.rank; ++i) full = full && shape[i] == valid[i];
   View out = call.alloc(dtype, shape.span(), !full);
-  out.buffer->written.all = true;
   for (int i = 0; i < shape.rank; ++i) out.valid[i] = valid[i];
   out.fully_valid = full;
+  if (!full) leave_padding(out);
   return out;
 }
 
@@ -100,8 +102,6 @@ View packed_copy(OpCall& call, const View& v, DType dtype) {
   const Extents shape = shape_of(v);
   View out = call.alloc(dtype, shape.span(), source.elements() != v.elements());
   copy_cells(out, source);
-  const WrittenMap& known = v.buffer->written;
-  if (!known.all && known.map == nullptr) out.buffer->written.all = false;
   for (int i = 0; i < v.rank; ++i) out.valid[i] = v.valid[i];
   out.fully_valid = v.fully_valid;
   out.pad = v.pad;

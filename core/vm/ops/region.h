@@ -77,10 +77,14 @@ View as_packed(OpCall& call, const View& v, DType dtype);
 
 /// Whether no cell of the buffer was ever written (02 O-209).
 inline bool never_written(const View& v) {
-  return v.buffer && !v.buffer->written.all && v.buffer->written.map == nullptr;
+  const WrittenMap& w = v.buffer->written;
+  return !w.all && w.map == nullptr && w.rows == 0;
 }
 /// Records that the valid region of `v` was written.
 void mark_written(const View& v);
+/// Hands on to the cells of `dst` which cells of `src` are unspecified; shapes as in copy_cells. `added`: a
+/// cell of `dst` that is unspecified stays so.
+void carry_marks(const View& dst, const View& src, bool added = false);
 
 /// OpCall::access for memory that others can see.
 inline void touch(OpCall& call, const View& v, AccessKind kind) {

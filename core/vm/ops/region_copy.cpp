@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies, additions and records of writes over pairs of strided views.
+// Copies and additions over pairs of strided views.
 #include <algorithm>
 #include <cstdlib>
 #include <vector>
@@ -7,6 +7,7 @@
 #include "core/base/numeric.h"
 #include "core/vm/kernels/kernels.h"
 #include "core/vm/ops/region.h"
+#include "core/vm/ops/written.h"
 
 namespace pypto::vm {
 
@@ -193,8 +194,10 @@ void copy_cells(const View& dst, const View& src) {
     temporary.buffer = BufferRef(&storage);
     copy_cells(temporary, src);
     copy_cells(dst, temporary);
+    specify_all(storage);
     return;
   }
+  if (!src.buffer->written.all || !dst.buffer->written.all) carry_marks(dst, src);
   if (!bit_copy(dst.dtype, src.dtype)) {
     PYPTO_CHECK(!nibble_packed(dst) && !nibble_packed(src),
                 "packed 4-bit tensors are moved without conversion");
@@ -235,6 +238,7 @@ void add_integers(const View& dst, const View& src, const Loop& loop) {
 void add_cells(const View& dst, const View& src) {
   const Loop loop = make_loop(dst, src);
   if (loop.empty) return;
+  if (!src.buffer->written.all) carry_marks(dst, src, true);
   switch (dst.dtype) {
     case DType::kFp32: {
       float* d = dst.as<float>();
@@ -298,35 +302,7 @@ void fill_outside(const View& v) {
     }
     for (int64_t i = last - 1; i >= 0 && ++at[i] == v.shape[i]; --i) at[i] = 0;
   });
-}
-
-void mark_written(const View& v) {
-  WrittenMap& written = v.buffer->written;
-  if (written.all) return;
-  const View region = valid_region(v);
-  const int64_t size = dtype_bytes(v.dtype);
-  if (region.elements() * size == v.buffer->bytes) {
-    written.all = true;  // no two cells of a view share bytes
-    return;
-  }
-  if (written.map == nullptr) {
-    written.map = static_cast<uint8_t*>(std::calloc(static_cast<size_t>(v.buffer->bytes), 1));
-    if (written.map == nullptr) {
-      written.all = true;  // without room for the record nothing is reported
-      return;
-    }
-  }
-  const Loop loop = make_loop(region, region);
-  if (loop.empty) return;
-  uint8_t* map = written.map + v.offset;
-  const int last = loop.rank - 1;
-  if (loop.rank > 0 && loop.dst[last] == 1) {
-    const auto bytes = static_cast<size_t>(loop.extent[last] * size);
-    for_outer(loop, 1, [&](int64_t d, int64_t) { std::memset(map + d * size, 1, bytes); });
-  } else {
-    for_outer(loop, 0,
-              [&](int64_t d, int64_t) { std::memset(map + d * size, 1, static_cast<size_t>(size)); });
-  }
+  if (!v.buffer->written.all) mark_filled(v);
 }
 
 }  // namespace pypto::vm

@@ -7,6 +7,7 @@
 
 #include "core/vm/ops/region.h"
 #include "core/vm/ops/register.h"
+#include "core/vm/ops/written.h"
 
 namespace pypto::vm {
 namespace {
@@ -40,6 +41,7 @@ ExecStatus exec_sort32(OpCall& call) {
     sort_block(kind, values.data() + block * 32 * size, indices.as<uint32_t>() + block * 32,
                out.as<uint64_t>() + block * 32);
   }
+  inherit_rows(out, {&values, &indices});
   call.set_result(std::move(out));
   return ExecStatus::kDone;
 }
@@ -71,6 +73,7 @@ ExecStatus merge_format1(OpCall& call, int block_param) {
       merge_runs(kind, runs, count, to + start, records, false);
     }
   }
+  inherit_rows(out, {&source});
   call.set_result(std::move(out));
   return ExecStatus::kDone;
 }
@@ -95,7 +98,6 @@ ExecStatus merge_format2(OpCall& call, int inputs, int tmp_param, int exhausted_
   if (call.result_is_tile() && call.has(tmp_param)) shape = shape_of(call.view(tmp_param));
   const bool exhausted = param_int(call, exhausted_param, AttrKey::k_exhausted, 0) != 0;
   View out = call.alloc(dtype, shape.span(), true);
-  out.buffer->written.all = true;
   const int64_t width = shape[shape.rank - 1] / per_record;
   for (int64_t row = 0; row < rows_of(sources[0]); ++row) {
     Run runs[4];
@@ -105,6 +107,7 @@ ExecStatus merge_format2(OpCall& call, int inputs, int tmp_param, int exhausted_
     }
     merge_runs(kind, runs, count, out.as<uint64_t>() + row * width, width, exhausted);
   }
+  for (int i = 0; i < count; ++i) inherit_rows(out, {&sources[i]});
   call.set_result(std::move(out));
   return ExecStatus::kDone;
 }
