@@ -219,6 +219,7 @@ class Interpreter {
     const Insn* const code = f.fn->code.data();
     Scalar* const s = f.s.data();
     uint64_t done = 0;
+    if (!f.marks.empty()) return done;  // unspecified scalars are followed step by step
     for (; done < most && f.pc != f.end_pc; ++done) {
       const Insn& in = code[f.pc];
       switch (in.op) {
