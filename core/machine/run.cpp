@@ -387,7 +387,8 @@ void Simulation::note_places(Diagnostic& d) const {
     bool left = false;
     for (const auto& step : steps) left = left || (step->rank == r && step->state != HostStep::State::kDone);
     const auto& actors = open[r];
-    if (actors.empty()) d.notes.push_back({rank_text(r) + (left ? " waits for its turn" : " has finished"), {}});
+    if (actors.empty())
+      d.notes.push_back({rank_text(r) + (left ? " waits for its turn" : " has finished"), {}});
     for (size_t i = 0; i < actors.size() && i < static_cast<size_t>(kShown); ++i) {
       const Actor& a = *actors[i];
       const check::ActorInfo info = a.info();

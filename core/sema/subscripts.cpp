@@ -226,7 +226,8 @@ Value FunctionBuilder::eval_subscript(const syn::Expr& e) {
   std::vector<ExprPtr> drop;
   for (const int d : s.dropped) drop.push_back(ir::int_const(d, DType::kIndex, e.span));
   if (t->is_tile() && t->rank() - static_cast<int>(drop.size()) < 2) {
-    program_.warn(e.span, "W-TILE-SUBSCRIPT", "Tile subscript '" + source_text(e) + "' is promoted to 2-D with leading 1s",
+    program_.warn(e.span, "W-TILE-SUBSCRIPT",
+                  "Tile subscript '" + source_text(e) + "' is promoted to 2-D with leading 1s",
                   "write slices such as i:i + 1 to keep the dimension");
   }
   return infer(ir::op_row(ir::OpId::k_slice), ir::kFormFlat,

@@ -200,6 +200,7 @@ class Interpreter {
       const Insn& in = f.fn->code[static_cast<size_t>(f.pc)];
       ExecStatus status = ExecStatus::kDone;
       if (in.op == Opcode::kOp) {
+        if (!f.marks.empty()) follow_marks(f, in);
         status = timed_operation(f, f.fn->ops[static_cast<size_t>(in.a)]);
         if (status != ExecStatus::kBlocked) ++f.pc;
       } else {

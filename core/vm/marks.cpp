@@ -55,8 +55,8 @@ void follow_operands(Frame& f, const OpInsn& insn) {
       }
     } else if (o.kind == Operand::Kind::kReg && o.reg.cls == RegClass::kScalar && mark_of(f, o.reg)) {
       if (takes_data(insn.op) || (insn.op == ir::OpId::k_write && p == 2)) continue;
-      const bool signal = insn.op == ir::OpId::k_notify || insn.op == ir::OpId::k_wait ||
-                          insn.op == ir::OpId::k_defer_wait;
+      const bool signal =
+          insn.op == ir::OpId::k_notify || insn.op == ir::OpId::k_wait || insn.op == ir::OpId::k_defer_wait;
       check(f, o.reg,
             signal && (name(p) == "value" || name(p) == "expected")
                 ? "the " + name(p) + " of a signal (" + row.name + ")"
@@ -153,8 +153,9 @@ void Marks::explain(Mark mark, Diagnostic& d) const {
 
 void Marks::fail_scalar(int32_t scalar, const std::string& what) const {
   const ScalarOrigin& s = scalars_[static_cast<size_t>(scalar) - 1];
-  Diagnostic d = unspecified_report("an unspecified value decides what the program does",
-                                    "an unspecified value decides " + what + ": " + s.text + " " + why(s.from));
+  Diagnostic d =
+      unspecified_report("an unspecified value decides what the program does",
+                         "an unspecified value decides " + what + ": " + s.text + " " + why(s.from));
   d.notes.push_back({"it is read here", s.span});
   explain(s.from, d);
   throw Failure(std::move(d));
@@ -167,7 +168,8 @@ Diagnostic unspecified_report(std::string title, std::string message) {
   d.title = std::move(title);
   d.message = std::move(message);
   d.hint =
-      "write it first (a store, pl.full, init_value=), fill padding with pl.fillpad, or narrow the valid shape "
+      "write it first (a store, pl.full, init_value=), fill padding with pl.fillpad, or narrow the valid "
+      "shape "
       "to what was written";
   return d;
 }
@@ -216,7 +218,8 @@ void follow_marks(Frame& f, const Insn& in) {
       break;
     }
     case Opcode::kCreate:
-      for (const Reg& r : f.fn->creates[static_cast<size_t>(in.a)].shape) check(f, r, "an extent of create_tensor");
+      for (const Reg& r : f.fn->creates[static_cast<size_t>(in.a)].shape)
+        check(f, r, "an extent of create_tensor");
       break;
     case Opcode::kOp:
       follow_operands(f, f.fn->ops[static_cast<size_t>(in.a)]);
