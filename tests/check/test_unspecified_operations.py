@@ -7,7 +7,7 @@ import pypto.language as pl
 import pypto.language.distributed as pld
 import pytest
 from pypto.ir.distributed_compiled_program import DistributedConfig
-from pypto.runtime import RunConfig, SimOptions, last_report
+from pypto.runtime import ChipWorker, RunConfig, SimOptions, last_report
 
 CORE = pl.Level.CORE_GROUP
 X = np.linspace(0.5, 3.6, 32, dtype=np.float32).reshape(4, 8)
@@ -209,3 +209,34 @@ def test_windows(kernel, severity, text):
         if reports:
             assert reports[0].severity == severity and text in reports[0].message
             assert reports[0].rank == 0
+
+
+# ---------------------------------------------------------------- device memory
+
+
+@pl.jit
+def doubled(x: pl.Tensor[[4, 8], pl.FP32], out: pl.Out[pl.Tensor[[4, 8], pl.FP32]]):
+    with pl.at(level=CORE):
+        t = pl.load(x, [0, 0], [4, 8])
+        out = pl.store(pl.add(t, t), [0, 0], out)
+    return out
+
+
+def test_device_memory():
+    # 04 DEV-2: allocated without init; a copy makes it specified.
+    out = np.zeros((4, 8), np.float32)
+    with ChipWorker() as worker:
+        held = worker.alloc_tensor((4, 8), pl.FP32)
+        doubled(held, out)
+        (d,) = [d for d in last_report().diagnostics if d.id == "W-UNSPECIFIED"]
+        assert "element [0, 0] of 'out' of shape [4, 8] and 31 more" in d.message
+        assert "'x' is device memory allocated without init" in d.message
+        worker.copy_to(held.data_ptr, X.ctypes.data, 128)
+        doubled(held, out)
+        assert [d for d in last_report().diagnostics if d.id == "W-UNSPECIFIED"] == []
+        filled = worker.alloc_tensor((4, 8), pl.FP32)
+        doubled(worker.alloc_tensor((4, 8), pl.FP32, init=X), filled)
+        assert [d for d in last_report().diagnostics if d.id == "W-UNSPECIFIED"] == []
+        doubled(filled, out)
+        assert [d for d in last_report().diagnostics if d.id == "W-UNSPECIFIED"] == []
+    assert np.array_equal(out, 4 * X)
