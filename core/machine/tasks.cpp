@@ -72,6 +72,9 @@ void check_predicate(const Task& task) {
                                             task.fn->name + "': its cell " + vm::marks().why(mark));
   vm::marks().explain(mark, d);
   if (task.site) d.span = task.site->span;
+  d.rank = task.dispatch->rank;
+  d.task = task.number;
+  d.kernel = task.fn->name;
   throw Failure(std::move(d));
 }
 
