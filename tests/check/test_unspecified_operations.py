@@ -6,6 +6,7 @@ import pypto
 import pypto.language as pl
 import pypto.language.distributed as pld
 import pytest
+from pypto import ir
 from pypto.ir.distributed_compiled_program import DistributedConfig
 from pypto.runtime import ChipWorker, RunConfig, SimOptions, last_report
 
@@ -97,6 +98,41 @@ def test_index():
         (d,) = call(gathered, X, np.zeros((4, 8), np.float32), checks=checks)
         assert d.severity == "error" and "decides an index, cell [0, 4] was never written" in d.message
     assert call(gathered, X, np.zeros((4, 8), np.float32), checks="off") == []
+
+
+@pl.program
+class Predicated:
+    @pl.function(type=pl.FunctionType.InCore)
+    def fill(self, x: pl.Tensor[[4, 8], pl.FP32], o: pl.Out[pl.Tensor[[4, 8], pl.FP32]]) -> pl.Tensor[[4, 8], pl.FP32]:
+        o = pl.store(pl.load(x, [0, 0], [4, 8]), [0, 0], o)
+        return o
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def raise_flag(self, o: pl.InOut[pl.Tensor[[2], pl.INT32]]) -> pl.Tensor[[2], pl.INT32]:
+        pl.write(o, [1], 3)
+        return o
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def written(self, x: pl.Tensor[[4, 8], pl.FP32], a: pl.Out[pl.Tensor[[4, 8], pl.FP32]]):
+        flags = pl.create_tensor([2], dtype=pl.INT32)
+        flags, flag_task = pl.submit(self.raise_flag, flags)
+        a, _ = pl.submit(self.fill, x, a, deps=[flag_task], predicate=(flags[1] > 2))
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def unwritten(self, x: pl.Tensor[[4, 8], pl.FP32], a: pl.Out[pl.Tensor[[4, 8], pl.FP32]]):
+        flags = pl.create_tensor([2], dtype=pl.INT32)
+        flags, flag_task = pl.submit(self.raise_flag, flags)
+        a, _ = pl.submit(self.fill, x, a, deps=[flag_task], predicate=(flags[0] > 2))
+
+
+def test_predicate(tmp_path):
+    compiled = ir.compile(Predicated, output_dir=tmp_path / "b", dump_passes=False)
+    a = np.zeros_like(X)
+    compiled.written(X, a)
+    assert np.array_equal(a, X)
+    with pytest.raises(pypto.UninitializedReadError, match="decides the predicate of the launch of 'fill'") as error:
+        compiled.unwritten(X, np.zeros_like(X))
+    assert error.value.diagnostic.kernel == "fill" and error.value.diagnostic.rank == 0
 
 
 # ---------------------------------------------------------------- windows and signals
