@@ -157,9 +157,16 @@ BindingPtr FunctionBuilder::join(const std::string& name, const BindingPtr& a, c
     const std::string text = "Cannot reassign '" + name + "' with a different type: was " +
                              binding_type(first) + ", got " + binding_type(second);
     if (before && before->undefined.empty()) {
-      reject(ErrorClass::kParserTypeError, second.span.known() ? second.span : site.span, text,
-             "use another name, or bring both values to one type",
-             {{"'" + name + "' was first defined", first.span}});
+      const bool lists = first.value.is_tuple() && second.value.is_tuple();
+      reject(
+          ErrorClass::kParserTypeError, second.span.known() ? second.span : site.span,
+          lists ? "Cannot reassign '" + name +
+                      "' here: lists and tuples are known while compiling only, and this one would depend on "
+                      "the path taken"
+                : text,
+          lists ? "give the entries that change names of their own and write [a, b] where they are used"
+                : "use another name, or bring both values to one type",
+          {{"'" + name + "' was first defined", first.span}});
     }
     auto poison = std::make_shared<Binding>(second);
     poison->kind = Binding::Kind::kPoison;

@@ -353,10 +353,13 @@ ir::FunctionPtr ProgramBuilder::specialise(const std::shared_ptr<FunctionSource>
     } else if (a.type) {
       spec.type = a.type;
     } else {
-      std::string got = t ? ir::type_text(*t) : "no type";
+      const std::string argument = i < arg_names.size() ? arg_names[i] : "";
+      const std::string why = argument.empty() && !t
+                                  ? "the argument is left out and the annotation gives no shape"
+                                  : "argument '" + argument + "' has " + (t ? ir::type_text(*t) : "no type");
       reject(ErrorClass::kValueError, call,
-             "missing inferred tensor metadata for parameter '" + p.name + "' of '" + source->name +
-                 "' (argument '" + (i < arg_names.size() ? arg_names[i] : "") + "' has " + got + ")",
+             "missing inferred tensor metadata for parameter '" + p.name + "' of '" + source->name + "' (" +
+                 why + ")",
              "annotate the parameter, or pass a tensor whose type is known");
     }
     key += "|" + ir::type_text(*spec.type, true) + (spec.type->is_window() ? "w" : "") + "@" +

@@ -244,3 +244,28 @@ def test_auto_scopes_leave_handles_alone():  # L-57, L-135, L-165: the compiler 
     y = np.zeros_like(x)
     handle_of_auto_scopes(x, y, config=CONFIG)
     np.testing.assert_allclose(y, x + 2, rtol=1e-6)
+
+
+def test_lists_are_no_values_of_a_loop():  # L-14, L-83
+    @pl.jit
+    def k(x: T, y: pl.Out[T]):
+        place = [0, 0]
+        with pl.at(level=pl.Level.CORE_GROUP):
+            for _ in pl.range(4):
+                y = pl.store(pl.load(x, place, [4, 64]), place, y)
+                place = [place[0] + 4, 0]
+        return y
+
+    with pytest.raises(d.ParserTypeError, match="Cannot reassign 'place' here: lists and tuples are known while") as e:
+        k(f32(16, 64), f32(16, 64), config=CONFIG)
+    assert "names of their own" in str(e.value.hint)
+
+
+def test_an_omitted_output_needs_a_shape():  # L-55, L-73
+    @pl.jit
+    def k(x: T, y: pl.Out[T]):
+        z, _ = pl.submit(block_rows, x)
+        return y
+
+    with pytest.raises(ValueError, match="parameter 'y' of 'block_rows' .the argument is left out"):
+        k(f32(16, 64), f32(16, 64), config=CONFIG)
