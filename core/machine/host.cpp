@@ -483,7 +483,16 @@ HostPlan plan_host(Simulation& sim, int entry, const std::vector<ArgValue>& args
       }
     }
     for (Diagnostic& d : vm::bind_symbols(frame)) sim.report(std::move(d));
-    while (vm::run(*fiber, sim.program, planner, uint64_t{1} << 20) != vm::RunStatus::kDone) {
+    const auto go = [&] {
+      try {
+        return vm::run(*fiber, sim.program, planner, uint64_t{1} << 20);
+      } catch (Failure& failure) {
+        Diagnostic& d = failure.diagnostic();
+        if (d.id == "X-16") d.message += "; the world has " + std::to_string(sim.ranks) + " ranks";
+        throw;
+      }
+    };
+    while (go() != vm::RunStatus::kDone) {
       if (sim.options.interrupted && sim.options.interrupted()) {
         sim.fail_run(ErrorClass::kRuntimeError, "interrupted",
                      "interrupted in the host orchestrator '" + fn.name + "'", {}, {});

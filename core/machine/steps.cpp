@@ -136,7 +136,8 @@ void Simulation::match_parameter(const HostStep& step, const vm::FunctionCode& f
   }
   if (same) return;
   if (!window) {
-    mismatch("X-16", "shapes differ", "a rank slice must have the declared shape",
+    mismatch("X-16", "shapes differ",
+             "a rank slice must have the declared shape in a world of " + std::to_string(ranks) + " ranks",
              "use pl.dynamic(\"NR\") and pld.world_size() for rank counts");
   }
   const int64_t wanted = type.static_elements();

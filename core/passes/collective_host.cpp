@@ -227,13 +227,16 @@ class HostRewriter {
     }
     const bool by_rank =
         c.op == OpId::k_allgather || c.op == OpId::k_reduce_scatter || c.op == OpId::k_all_to_all;
-    if (by_rank && c.target->type->shape[0].is_const() && c.target->type->shape[0].value < n) {
+    const auto covers = [&](const char* operand, const ExprPtr& x) {
+      if (!x->type->shape[0].is_const() || x->type->shape[0].value >= n) return;
       refuse("X-30",
-             "target '" + name_of(c.target) + "' shape[0] (" +
-                 std::to_string(c.target->type->shape[0].value) +
-                 ") must cover the participating device count (" + std::to_string(n) + ")",
-             e.span);
-    }
+             std::string(operand) + " '" + name_of(x) + "' shape[0] (" +
+                 std::to_string(x->type->shape[0].value) + ") must cover the participating device count (" +
+                 std::to_string(n) + ")",
+             e.span, "take the extent from pld.world_size()");
+    };
+    if (by_rank) covers("target", c.target);
+    if (c.op == OpId::k_all_to_all) covers("input", c.input);
   }
 
   // The generated orchestration for operands of these types, and its kernel.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include "core/passes/collective_domains.h"
 #include "core/passes/collective_forms.h"
 #include "core/passes/collective_host.h"
 #include "core/passes/device_sets.h"
@@ -99,6 +100,7 @@ void check_root(const ir::Expr& e, int world_size) {
 
 void lower_collectives(ir::Module& module, const PassOptions& options) {
   warn_idle_ranks(module, options.world_size);
+  check_kernel_collectives(module, options.world_size);
   for (const auto& f : module.functions) {
     if (f->is_sub_worker || f->is_host()) continue;
     bool any = false;

@@ -205,7 +205,7 @@ void check_slot(const Expr& push, int64_t slot) {
   if (row % 32 == 0 || plain > slot) return;
   const int64_t stored = plain / row * ((row + 31) / 32 * 32);
   if (stored <= slot) return;
-  refuse("the tile " + ir::shape_text(t.shape) + " " + std::string(dtype_text(t.dtype)) +
+  refuse("X-26: the tile " + ir::shape_text(t.shape) + " " + std::string(dtype_text(t.dtype)) +
              " does not fit a slot of " + std::to_string(slot) + " bytes: its rows have " +
              std::to_string(row) +
              " bytes and must be 32-byte aligned (a multiple of 32 bytes), so that it takes " +

@@ -253,8 +253,9 @@ void check_alignment(const Function& f, ir::Arch arch) {
     const int64_t line = bytes(column ? t.shape[0].value : t.shape.back().value);
     const auto refuse = [&](const std::string& what, int64_t has) {
       fail(ErrorClass::kCompileError,
-           "Tile '" + v->name + "' " + ir::shape_text(t.shape) + " " + std::string(dtype_text(t.dtype)) +
-               ": " + what + " makes " + (column ? "columns" : "rows") + " of " + std::to_string(has) +
+           "X-26: Tile '" + v->name + "' " + ir::shape_text(t.shape) + " " +
+               std::string(dtype_text(t.dtype)) + ": " + what + " makes " + (column ? "columns" : "rows") +
+               " of " + std::to_string(has) +
                " bytes, which are not 32-byte aligned; a multiple of 32 bytes is required",
            v->span, "leave it out: the tile is then stored padded, with the same values");
     };
