@@ -5,7 +5,7 @@ import pypto.language as pl
 import pypto.language.distributed as pld
 from worlds import NR, SIZE, Rejected, arrays, host
 
-EXPECT = [Rejected(RuntimeError, "X-30", "must have shape")]
+EXPECT = [Rejected(ValueError, "X-30", "shape[1] is 1")]
 P = (2, 4)
 
 
