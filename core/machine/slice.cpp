@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/machine/slice.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -11,16 +13,28 @@
 namespace pypto::machine {
 
 void Slice::release_slice(vm::Buffer* b) {
-  std::free(b->owner);
+  if (b->bytes > kMapped) {
+    munmap(b->owner, static_cast<size_t>(b->bytes));
+  } else {
+    std::free(b->owner);
+  }
   vm::specify_all(*b);
   delete static_cast<Slice*>(b);
 }
 
 vm::BufferRef Slice::make(int64_t bytes) {
   auto made = std::make_unique<Slice>();
-  // Large memory is committed by the system when it is touched.
-  made->owner = std::calloc(1, static_cast<size_t>(bytes + kAlignment));
-  if (!made->owner) throw std::bad_alloc();
+  if (bytes > kMapped) {
+    // Committed by the system when it is touched; calloc would clear, and so touch, memory that it has handed
+    // out before.
+    void* memory = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    made->owner = memory;
+  } else {
+    made->owner = std::calloc(1, static_cast<size_t>(bytes + kAlignment));
+    if (!made->owner) throw std::bad_alloc();
+  }
   const auto first = reinterpret_cast<uintptr_t>(made->owner);
   made->data = reinterpret_cast<uint8_t*>((first + kAlignment - 1) & ~static_cast<uintptr_t>(kAlignment - 1));
   made->bytes = bytes;

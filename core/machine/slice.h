@@ -52,7 +52,8 @@ class Slice final : public vm::Buffer {
  private:
   static constexpr int64_t kAlignment = 64;
   static constexpr int64_t kPage = 4096;
-  static constexpr int64_t kSmall = 65536;  ///< slices up to this size are plain
+  static constexpr int64_t kSmall = 65536;              ///< slices up to this size are plain
+  static constexpr int64_t kMapped = int64_t{1} << 20;  ///< larger ones have memory of their own
 
   struct Entry {
     uint32_t cell = 0;  ///< 1 + number of the cell in the slice, 0 = free
