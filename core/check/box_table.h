@@ -23,27 +23,27 @@ class BoxTable {
   template <class Visit>
   void for_each(const Box& box, Visit visit) {
     const int64_t end = box.end();
-    for (size_t k = 0; k < classes_.size(); ++k) {
+    for (uint64_t left = used_; left; left &= left - 1) {
+      const auto k = static_cast<size_t>(std::countr_zero(left));
       Class& c = classes_[k];
-      if (c.elements == 0) continue;
       const int64_t first = std::max<int64_t>(box.base - (int64_t{1} << k), 0) >> k;
       const int64_t last = (end - 1) >> k;
       if (last - first >= static_cast<int64_t>(c.heads.size())) {
         for (Head& head : c.heads) {
-          if (head.node) look(c, head.node, box, end, visit);
+          if (head.node) look(k, head.node, box, end, visit);
         }
         continue;
       }
       for (int64_t bucket = first; bucket <= last; ++bucket) {
         Head& head = c.heads[place(c, bucket)];
-        if (head.node) look(c, head.node, box, end, visit);
+        if (head.node) look(k, head.node, box, end, visit);
       }
     }
   }
   /// The element of exactly this box, or null.
   T* find(const Box& box) {
     const size_t k = class_of(box);
-    if (k >= classes_.size() || classes_[k].elements == 0) return nullptr;
+    if ((used_ >> k & 1) == 0) return nullptr;
     for (uint32_t n = classes_[k].heads[place(classes_[k], box.base >> k)].node; n; n = nodes_[n - 1].next) {
       if (nodes_[n - 1].value.box == box) return &nodes_[n - 1].value;
     }
@@ -72,6 +72,7 @@ class BoxTable {
     node.next = head.node;
     head.node = n;
     ++c.elements;
+    used_ |= uint64_t{1} << k;
     node.value.box = box;
     return node.value;
   }
@@ -116,16 +117,17 @@ class BoxTable {
     }
   }
   template <class Visit>
-  void look(Class& c, uint32_t& first, const Box& box, int64_t end, Visit& visit) {
+  void look(size_t k, uint32_t& first, const Box& box, int64_t end, Visit& visit) {
     for (uint32_t* link = &first; *link;) {
       Node& node = nodes_[*link - 1];
       const Box& mine = node.value.box;
-      if (mine.base < end && mine.end() > box.base && overlap(box, mine) && visit(node.value)) {
+      if (mine.base < end && mine.end() > box.base && ((mine.dims | box.dims) == 0 || overlap(box, mine)) &&
+          visit(node.value)) {
         const uint32_t n = *link;
         *link = node.next;
         node.next = free_;
         free_ = n;
-        --c.elements;
+        if (--classes_[k].elements == 0) used_ &= ~(uint64_t{1} << k);
       } else {
         link = &node.next;
       }
@@ -133,6 +135,7 @@ class BoxTable {
   }
 
   std::vector<Class> classes_;
+  uint64_t used_ = 0;  ///< bit k: class k has elements; a look at each would miss the caches
   Chunks<Node, 4096> nodes_;
   uint32_t free_ = 0;
 };

@@ -43,8 +43,8 @@ class History {
   void visit(const Box& box, Visit visit) {
     visit_writes(box, visit);
     reads_.for_each(box, [&](Reads& r) {
-      remove(r, [&](size_t i) { return visit(r.box, r.entries[i]); });
-      return r.entries.empty();
+      remove(r, [&](size_t i) { return visit(r.box, r.entry(i)); });
+      return r.size == 0;
     });
   }
   /// The same without plain reads.
@@ -57,9 +57,11 @@ class History {
   void prune_reads(const Box& box, Known known, MayGo may_go) {
     reads_.for_each(box, [&](Reads& r) {
       if (!covers(box, r.box)) return false;
-      remove(r,
-             [&](size_t i) { return known(r.stamps[i].chain, r.stamps[i].epoch) && may_go(r.entries[i]); });
-      return r.entries.empty();
+      remove(r, [&](size_t i) {
+        const Entry::Stamp& stamp = r.stamp(i);
+        return known(stamp.chain, stamp.epoch) && may_go(r.entry(i));
+      });
+      return r.size == 0;
     });
   }
   void add(const Box& box, const Entry& entry) {
@@ -70,11 +72,9 @@ class History {
     Reads* r = reads_.find(box);
     if (!r) {
       r = &reads_.add(box);
-      r->stamps.clear();
-      r->entries.clear();
+      r->size = 0;
     }
-    r->stamps.push_back({entry.chain, entry.epoch});
-    r->entries.push_back(entry);
+    r->add(entry);
   }
   void clear() {
     writes_.clear();
@@ -86,16 +86,41 @@ class History {
     Entry entry;
     Box box;
   };
+  /// Mostly one, which lies in the element itself; when there are more, all are in the lists.
   struct Reads {
+    size_t size = 0;
+    Entry::Stamp only_stamp;
     Box box;
+    Entry only;
     std::vector<Entry::Stamp> stamps;  ///< of the entries, for fast looks
     std::vector<Entry> entries;        ///< in order of addition
+
+    const Entry& entry(size_t i) const { return size == 1 ? only : entries[i]; }
+    const Entry::Stamp& stamp(size_t i) const { return size == 1 ? only_stamp : stamps[i]; }
+    void add(const Entry& e) {
+      if (size == 0) {
+        only = e;
+        only_stamp = {e.chain, e.epoch};
+      } else {
+        if (size == 1) {
+          stamps.assign(1, only_stamp);
+          entries.assign(1, only);
+        }
+        stamps.push_back({e.chain, e.epoch});
+        entries.push_back(e);
+      }
+      ++size;
+    }
   };
 
   template <class Goes>
   static void remove(Reads& r, Goes goes) {
+    if (r.size == 1) {
+      if (goes(0)) r.size = 0;
+      return;
+    }
     size_t kept = 0;
-    for (size_t i = 0; i < r.entries.size(); ++i) {
+    for (size_t i = 0; i < r.size; ++i) {
       if (goes(i)) continue;
       if (kept != i) {
         r.entries[kept] = r.entries[i];
@@ -103,8 +128,13 @@ class History {
       }
       ++kept;
     }
+    if (kept == 1) {
+      r.only = r.entries[0];
+      r.only_stamp = r.stamps[0];
+    }
     r.entries.resize(kept);
     r.stamps.resize(kept);
+    r.size = kept;
   }
 
   BoxTable<Write> writes_;
