@@ -15,6 +15,15 @@ void merge_into(Dense& dst, const Dense& src) {
 
 namespace {
 
+/// Those of `extras` that `base` does not have.
+Extras extras_above(const Extras& extras, const Dense& base) {
+  Extras kept;
+  for (const Component& c : extras) {
+    if (c.epoch > epoch_of(&base, c.chain)) kept.raise(c);
+  }
+  return kept;
+}
+
 constexpr size_t kBlock = 64;  ///< components looked at together
 
 /// Appends the components of `a` that are above those of `b`; false when there are more than `most`.
@@ -62,6 +71,7 @@ Dense& ActorClock::own() {
     mine[c.chain] = std::max(mine[c.chain], c.epoch);
   }
   extras_.clear();
+  if (!within_) from_ = kNoChain;
   return mine;
 }
 
@@ -82,7 +92,7 @@ bool ActorClock::take_over(const DensePtr& base) {
   thread_local std::vector<Component> above;
   above.clear();
   if (!few_above(*base_, *base, Extras::kRoom, &above)) return false;
-  Extras extras = extras_;
+  Extras extras = extras_above(extras_, *base);
   for (const Component& c : above) {
     if (c.chain != chain_ && !extras.raise(c)) return false;
   }
@@ -92,35 +102,59 @@ bool ActorClock::take_over(const DensePtr& base) {
   return true;
 }
 
-void ActorClock::acquire_base(const DensePtr& base) {
-  if (!base || base == base_ || base == below_) return;
+void ActorClock::acquire_base(const DensePtr& base, uint32_t from) {
+  if (!base || base == below_) return;
+  if (base == base_) {
+    if (from_ == kNoChain) from_ = from;
+    return;
+  }
   if (!base_) {
     stamp();  // what was released before did not know this
     base_ = base;
+    from_ = from;
+    return;
+  }
+  if (from != kNoChain && from == from_) {
+    // All of base_ was known to this chain before: what its new base lacks of it is in the clock's extras.
+    stamp();
+    below_ = base_;
+    base_ = base;
+    extras_ = extras_above(extras_, *base_);
     return;
   }
   if (exceeds(*base, *base_)) {
     stamp();
-    if (base_.use_count() > 1 && take_over(base)) return;
+    if (base_.use_count() > 1 && take_over(base)) {
+      from_ = from;
+      return;
+    }
     merge_into(own(), *base);
+    from_ = kNoChain;
   }
   below_ = base;
 }
 
-void ActorClock::acquire_component(Component c) {
+void ActorClock::acquire_component(Component c, uint32_t from) {
   if (c.chain == kNoChain || c.chain == chain_ || knows(c.chain, c.epoch)) return;
   stamp();
   if (base_.use_count() != 1 && extras_.raise(c)) return;
   Dense& mine = own();
   if (mine.size() <= c.chain) mine.resize(c.chain + 1, 0);
   mine[c.chain] = std::max(mine[c.chain], c.epoch);
+  if (from != from_) from_ = kNoChain;
 }
 
 void ActorClock::acquire(const Clock& clock) {
   if (!clock) return;
-  acquire_base(clock->base);
-  for (const Component& c : clock->extras) acquire_component(c);
-  acquire_component({clock->chain, clock->epoch});
+  // Whoever knows a component knows all that was known when it was released.
+  if (clock->chain != kNoChain && knows(clock->chain, clock->epoch)) return;
+  within_ = within_ && from_ == clock->chain;
+  acquire_base(clock->base, clock->chain);
+  for (const Component& c : clock->extras) acquire_component(c, clock->chain);
+  acquire_component({clock->chain, clock->epoch}, clock->chain);
+  within_ = from_ != kNoChain && from_ == clock->chain &&
+            std::all_of(extras_.begin(), extras_.end(),
+                        [&](const Component& c) { return clock->at(c.chain) >= c.epoch; });
 }
 
 }  // namespace pypto::check

@@ -49,11 +49,13 @@ class ActorClock {
  private:
   Dense& own();
   bool take_over(const DensePtr& base);
-  void acquire_base(const DensePtr& base);
-  void acquire_component(Component c);
+  void acquire_base(const DensePtr& base, uint32_t from);
+  void acquire_component(Component c, uint32_t from);
 
   DensePtr base_;
   DensePtr below_;  ///< another clock's epochs, or what base_ was copied from: known to be below base_
+  uint32_t from_ = kNoChain;  ///< the latest clock from this chain knew all of base_; kNoChain: none may have
+  bool within_ = false;       ///< and all of extras_
   Extras extras_;
   uint32_t chain_ = kNoChain;
   uint32_t epoch_ = 0;
