@@ -122,6 +122,7 @@ ActorId Analysis::start(const ActorInfo& info, std::span<const Clock> after) {
   Meta meta;
   meta.info = info;
   metas_.push_back(std::move(meta));
+  a.ears = &ears_[info.dispatch];
   ActorClock known;  // chain is chosen when everything it starts after is known
   known.start(kNoChain, 0);
   for (const Clock& c : after) known.acquire(c);
@@ -252,7 +253,7 @@ void Analysis::access(const Access& x) {
   settle_write();
   Actor& actor = actors_[static_cast<size_t>(x.actor)];
   const Meta& meta = metas_[actor.meta];
-  const Ears& ears = ears_[meta.info.dispatch];
+  const Ears& ears = *actor.ears;
   Entry e;
   e.chain = actor.clock.chain();
   e.epoch = actor.clock.stamp();

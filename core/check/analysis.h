@@ -128,6 +128,7 @@ class Analysis final : public Checker {
   struct Actor {
     bool live = false;
     uint32_t meta = 0;
+    Ears* ears = nullptr;  ///< of its dispatch
     ActorClock clock;
   };
   struct Object {

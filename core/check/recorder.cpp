@@ -65,7 +65,7 @@ ActorId Recorder::start(const ActorInfo& info, std::span<const Clock> after) {
 
 Clock Recorder::release(ActorId actor) {
   Clock c = live_.release(actor);
-  log(Release{actor, id_of(c)});
+  if (logging_) log(Release{actor, id_of(c)});
   return c;
 }
 

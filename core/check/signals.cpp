@@ -163,7 +163,7 @@ Clock Analysis::observe(const Observe& x) {
   const Observed& seen = observed_;
   judge_wait(o.cells, c, x.cmp, x.expected, before, [](const Mod&) { return false; }, observed_);
 
-  Ears& ears = ears_[metas_[meta].info.dispatch];
+  Ears& ears = actor ? *actor->ears : ears_[metas_[meta].info.dispatch];
   WaitRecord record;
   record.meta = meta;
   record.object = x.object;
