@@ -250,6 +250,7 @@ bool Analysis::prunes(const Entry& now, const Entry& old) {
 
 void Analysis::access(const Access& x) {
   if (x.actor < 0 || x.box.empty()) return;
+  if (x.part == 0) object(x.object).shared.prefetch(x.box);
   settle_write();
   Actor& actor = actors_[static_cast<size_t>(x.actor)];
   const Meta& meta = metas_[actor.meta];

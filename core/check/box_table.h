@@ -76,6 +76,15 @@ class BoxTable {
     node.value.box = box;
     return node.value;
   }
+  bool empty() const { return used_ == 0; }
+  /// A look at `box` comes soon: its places move to the caches.
+  void prefetch(const Box& box) const {
+    for (uint64_t left = used_; left; left &= left - 1) {
+      const int k = std::countr_zero(left);
+      const Class& c = classes_[static_cast<size_t>(k)];
+      __builtin_prefetch(&c.heads[first_place(c, box.base >> k)]);
+    }
+  }
   void clear() { *this = BoxTable(); }
 
  private:
@@ -96,11 +105,15 @@ class BoxTable {
   static size_t class_of(const Box& box) {
     return static_cast<size_t>(std::bit_width(static_cast<uint64_t>(box.end() - box.base)));
   }
-  static size_t place(const Class& c, int64_t bucket) {
-    const size_t mask = c.heads.size() - 1;
+  static size_t first_place(const Class& c, int64_t bucket) {
     // Neighbours lie together.
     const auto group = static_cast<uint64_t>(bucket) >> 2;
-    size_t i = ((group * 0x9E3779B97F4A7C15ull >> 32 << 2) + (static_cast<uint64_t>(bucket) & 3)) & mask;
+    return ((group * 0x9E3779B97F4A7C15ull >> 32 << 2) + (static_cast<uint64_t>(bucket) & 3)) &
+           (c.heads.size() - 1);
+  }
+  static size_t place(const Class& c, int64_t bucket) {
+    const size_t mask = c.heads.size() - 1;
+    size_t i = first_place(c, bucket);
     while (c.heads[i].bucket >= 0 && c.heads[i].bucket != bucket) i = (i + 1) & mask;
     return i;
   }

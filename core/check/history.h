@@ -76,6 +76,12 @@ class History {
     }
     r->add(entry);
   }
+  bool empty() const { return writes_.empty() && reads_.empty(); }
+  /// A visit of `box` comes soon.
+  void prefetch(const Box& box) const {
+    writes_.prefetch(box);
+    reads_.prefetch(box);
+  }
   void clear() {
     writes_.clear();
     reads_.clear();

@@ -56,14 +56,15 @@ void Analysis::notify(Notify&& n) {
   // Plain accesses of the cell that are not ordered before this notify (03 M-23).
   Earliest racing;
   const ActorInfo& me = metas_[meta].info;
-  o.shared.visit(box, [&](const Box& where, const Entry& old) {
+  const auto look = [&](const Box& where, const Entry& old) {
     if (old.chain == m.chain || m.release->at(old.chain) >= old.epoch) return false;
     const ActorInfo& other = metas_[old.meta].info;
     // Another part of the same block may have been told by a pipe before this notify was committed.
     if (other.dispatch == me.dispatch && other.task == me.task && other.block == me.block) return false;
     racing.offer(where, old);
     return false;
-  });
+  };
+  if (!o.shared.empty()) o.shared.visit(box, look);
   if (racing.found) {
     Found f;
     f.object = n.object;
@@ -119,8 +120,9 @@ void Analysis::notify(Notify&& n) {
 template <class Known>
 void Analysis::forget_clocks(Cells& cells, Cell& c, Known known, uint32_t waiter) {
   for (Mod& m : cells.mods.range(c.mods)) {
+    if (!known(m)) continue;  // first: it does not look at the clock, which may be far away
     const ClockData* old = m.release.get();
-    if (!old || !old->base || old->base->size() < kLargeClock || !known(m)) continue;
+    if (!old || !old->base || old->base->size() < kLargeClock) continue;
     Extras kept;
     bool fits = kept.raise({waiter, old->at(waiter)});
     for (const Mod& other : cells.mods.range(c.mods))
