@@ -236,7 +236,9 @@ TEST_P(SavedCall, DoesWhatItDidInPython) {
       EXPECT_EQ(got.error, how.expected.error);
       EXPECT_EQ(got.reports, how.expected.reports);
       EXPECT_TRUE(got.results == how.expected.results) << "other bytes in a result";
-      if (c.says_ids && how.checks == Checks::kDefault) EXPECT_EQ(ids, c.ids);
+      if (c.says_ids && how.checks == Checks::kDefault) {
+        EXPECT_EQ(ids, c.ids);
+      }
     }
   }
 }
