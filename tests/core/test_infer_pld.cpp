@@ -174,14 +174,11 @@ TEST_F(Distributed, PutAndGet) {
                   "a dynamic leading transfer dim needs a static chunk_rows");
   EXPECT_REJECTED(pld("get", {x, num(0), w, ints({0, 0}), ints({0, 0}), list({num(8), index()})}),
                   "chunk_cols");
-  // O-60, X-29: explicit pieces must fit vector memory, others are chosen with a warning.
+  // O-60, X-29: explicit pieces must fit vector memory; others are chosen, and announced, after the passes.
   const ExprPtr big = window(dims({1024, 1024}), kF32);
   const ExprPtr other = tensor(dims({1024, 1024}), kF32);
-  EXPECT_TRUE(warnings.empty());
   EXPECT_EQ(text_of(pld("put", {big, num(0), other})), "None");
-  ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_NE(warnings[0].find("X-29"), std::string::npos);
-  EXPECT_NE(warnings[0].find("46 x 1024"), std::string::npos) << warnings[0];
+  EXPECT_TRUE(warnings.empty());
   EXPECT_REJECTED(pld("put", {big, num(0), other}, {{"chunk_rows", num(64)}}), "262144 bytes", "188416");
   EXPECT_EQ(text_of(pld("put", {big, num(0), other}, {{"chunk_rows", num(5000)}, {"chunk_cols", num(32)}})),
             "None");
