@@ -199,8 +199,8 @@ DType unify(const OperatorInfo& info, ExprPtr& lhs, ExprPtr& rhs) {
   if (is_float(a) != is_float(b)) {
     ExprPtr& integer = is_float(a) ? rhs : lhs;
     const ExprPtr& real = is_float(a) ? lhs : rhs;
-    // Beside a float an untyped integer is the equal float of that dtype (01 L-18), and so is a known INDEX: the
-    // extent `x.shape[1]` under a name of its own.
+    // Beside a float an untyped integer is the equal float of that dtype (01 L-18), and so is a known INDEX:
+    // the extent `x.shape[1]` under a name of its own.
     if (integer->kind != ExprKind::kInt || (!integer->untyped && integer->type->dtype != DType::kIndex))
       mixed(info, a, b);
     const DType d = real->type->dtype;
