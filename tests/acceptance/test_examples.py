@@ -198,6 +198,15 @@ def dynamic_valid_shape(m, rng, platform):
         np.testing.assert_array_equal(best[0], want)
 
 
+@check("intermediate/device_time.py")
+def device_time(m, rng, platform):
+    for tile in (4, 16, 128):
+        x, out = f32(rng, 512, 128, scale=2), np.zeros((512, 128), np.float32)
+        run_class(m.program_of(tile), platform, x, out)
+        # sigmoid(z) = (1 + tanh(z / 2)) / 2
+        close(out, x * (1 + np.tanh(0.851 * x.astype(np.float64))) / 2)
+
+
 @pytest.mark.parametrize("platform", ["a2a3sim", "a5sim"])
 @pytest.mark.parametrize("path", CHECKS)
 def test_example(path, platform, tmp_path, monkeypatch):
