@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pypto.language as pl
 import pytest
+from pypto.language.parser.diagnostics import ParserTypeError
 from pypto.runtime import RunConfig
 
 R = pl.dynamic("R")
@@ -674,3 +675,17 @@ def test_a_computed_size_beyond_64_bits_is_rejected():
 
     with pytest.raises(RuntimeError, match="larger than the output heap"):
         program(data(4, 8), data(4, 8))
+
+
+@pytest.mark.parametrize("rows", [2**63, 2**64, 10**30, int], ids=["2**63", "2**64", "10**30", "int"])
+def test_extent_of_an_annotation_that_is_none(rows):  # L-27, L-28
+    @pl.jit
+    def scaled(x: pl.Tensor[[4, 16], pl.FP32], out: pl.Out[pl.Tensor[[rows, 16], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            out[:] = pl.mul(x, 2.0)
+        return out
+
+    x = np.random.default_rng(0).standard_normal((4, 16), dtype=np.float32)
+    with pytest.raises(ParserTypeError) as refused:
+        scaled(x, np.zeros_like(x), config=RunConfig(platform="a2a3sim"))
+    assert "test_jit.py:" in str(refused.value) and "rows" in str(refused.value)

@@ -485,6 +485,20 @@ def test_run_time_block_length_and_ragged_tails():  # O-2002
     np.testing.assert_array_equal(bits_of(o), bits_of(np.concatenate(parts, 1)))
 
 
+def test_block_length_beyond_the_row_leaves_one_run():  # O-2002
+    x = np.round(np.random.default_rng(124).standard_normal((2, 96)) * 9).astype(np.float32) + np.float32(0)
+    index = np.arange(192, dtype=np.uint32).reshape(2, 96)
+    o = np.zeros((2, 192), np.float32)
+    run(f"o[:, :] = pl.mrgsort(pl.sort32(x, index), block_len={2**62})", "a2a3sim", {}, x=x, index=index, o=o)
+    groups = [slice(at, at + 32) for at in (0, 32, 64)]
+    orders = [order(x[:, g], index[:, g]) for g in groups]
+    parts = [
+        records(np.take_along_axis(x[:, g], at, 1), np.take_along_axis(index[:, g], at, 1))
+        for g, at in zip(groups, orders, strict=True)
+    ]
+    np.testing.assert_array_equal(bits_of(o), bits_of(np.concatenate(parts, 1)))
+
+
 # ---------------------------------------------------------------- creation
 
 

@@ -56,7 +56,8 @@ ExecStatus merge_format1(OpCall& call, int block_param) {
     fault(call, 0,
           "is merged with block_len " + std::to_string(block_len) + ", which is no positive multiple of 64");
   }
-  const int64_t run = block_len / per_record, total = source.shape[source.rank - 1] / per_record;
+  const int64_t total = source.shape[source.rank - 1] / per_record;
+  const int64_t run = std::min(block_len / per_record, total);  // a longer run would overflow `start`
   View out = call.alloc(dtype, shape_of(source).span(), false);
   const RecordKind kind = record_kind(dtype);
   for (int64_t row = 0; row < rows_of(source); ++row) {

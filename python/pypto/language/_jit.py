@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """JIT functions: specialised from the arguments of a call, cached under keys with guards (04 section 4)."""
 
+import operator
 import sys
 from _thread import RLock
 
@@ -37,12 +38,14 @@ class _Param:
 
 
 def _extent(value):
+    """Return the extent that an annotation states; -1 where only the front end, which reads it again, can say."""
     if isinstance(value, bool):
         return -1
     try:
-        return value.__index__()
-    except AttributeError:
+        extent = operator.index(value)
+    except TypeError:
         return -1
+    return extent if -(2**63) <= extent < 2**63 else -1
 
 
 def _classify(param, annotation):

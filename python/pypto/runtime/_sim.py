@@ -93,7 +93,7 @@ def _whole(name: str, value: object, least: int) -> None:
 def _weights(given: object) -> tuple[tuple[int, int], ...]:
     """Return the pairs (rank, weight) of a mapping or of pairs, in order of ranks."""
     try:
-        pairs = dict(given)  # type: ignore[call-overload]
+        pairs: dict[Any, Any] = dict(given)  # type: ignore[call-overload]
     except (TypeError, ValueError):
         raise ValueError(
             f"SimOptions.rank_weights must map ranks to weights, such as {{1: 4}}, got {given!r}"
