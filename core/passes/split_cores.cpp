@@ -205,6 +205,11 @@ class Splitter {
     const Side from = other(to);
     const Type& t = *given->type;
     if (t.static_elements() < 0 || t.rank() != 2 || arrives.static_elements() < 0) throw NotSplit();
+    // A popped tile says no valid extents in its text, and stores are judged by them: such a kernel stays
+    // whole.
+    for (size_t i = 0; i < t.valid.size(); ++i) {
+      if (!t.valid[i].is_const() || t.valid[i].value != t.shape[i].value) throw NotSplit();
+    }
     const ExprPtr split = int_text(code(mode, mode == SplitMode::kNone || to == kVector ? t : arrives));
     CodeBuilder push = builder(from, given->span);
     const ExprPtr tile = half_[from].cloner.expr(given);

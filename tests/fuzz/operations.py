@@ -290,6 +290,8 @@ class Operations:
     def gather(self, input, dim, index):  # O-1902
         axis = dim % len(input.shape)
         c, ci = cells(input), cells(index)
+        if not ci.known.all():
+            raise Unspecified("gather: index is not fixed")
         grid = list(np.indices(index.shape))
         n = input.shape[axis]
         ok = (ci.x >= 0) & (ci.x < n)
@@ -303,6 +305,8 @@ class Operations:
 
     def gather_flat(self, src, indices, tmp):  # O-1903
         c, ci = cells(src), cells(indices)
+        if not ci.known.all():
+            raise Unspecified("gather: index is not fixed")
         ok = (ci.x >= 0) & (ci.x < c.x.size)
         at = np.where(ok, ci.x, 0)
         out = c.map(lambda m: m.reshape(-1)[at])

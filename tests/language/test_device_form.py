@@ -103,6 +103,28 @@ def test_the_pair_computes_the_same(name, platform, tmp_path):  # L-67, L-170; S
     np.testing.assert_array_equal(pair, whole)
 
 
+@pl.jit
+def padded(a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 48], pl.FP32], y: pl.Out[pl.Tensor[[32, 48], pl.FP32]]):
+    """A product that is valid in part crosses to a store that fits only that part."""
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="part"):
+        left = pl.load(a, [0, 0], [32, 64], target_memory=pl.Mem.Mat)
+        right = pl.load(b, [0, 0], [64, 64], valid_shape=[64, 48], target_memory=pl.Mem.Mat)
+        y = pl.store(pl.add(pl.move(pl.matmul(left, right), pl.Mem.Vec), 1.0), [0, 0], y)
+    return y
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_text_of_a_product_that_is_valid_in_part_reads_back(platform, tmp_path):  # SER-2; 02 O-2105
+    a, b = (RNG.standard_normal(shape, dtype=np.float32) for shape in ((32, 64), (64, 48)))
+    config = RunConfig(platform=platform)
+    whole, again = np.zeros((32, 48), np.float32), np.zeros((32, 48), np.float32)
+    padded(a, b, whole, config=config)
+    np.testing.assert_allclose(whole, a @ b + 1, rtol=1e-4, atol=1e-4)
+    text = str(padded.lower(config=config))
+    ir.compile(pl.parse(text), output_dir=tmp_path / "again", platform=platform)(a, b, again)
+    np.testing.assert_array_equal(again, whole)
+
+
 def test_text_of_transfers():  # L-67; 04 TXT-5
     text = str(attended.lower())
     assert "def att_aic(" in text and "def att_aiv(" in text
