@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/ir/member_text.h"
+
 namespace pypto::passes {
 
 using ir::Arch;
@@ -46,28 +48,7 @@ int64_t space_alignment(MemorySpace space) {
 }
 
 const char* space_name(MemorySpace space) {
-  switch (space) {
-    case MemorySpace::kVec:
-      return "Vec";
-    case MemorySpace::kMat:
-      return "Mat";
-    case MemorySpace::kLeft:
-      return "Left";
-    case MemorySpace::kRight:
-      return "Right";
-    case MemorySpace::kAcc:
-      return "Acc";
-    case MemorySpace::kBias:
-      return "Bias";
-    case MemorySpace::kLeftScale:
-      return "LeftScale";
-    case MemorySpace::kRightScale:
-      return "RightScale";
-    case MemorySpace::kScalarLocal:
-      return "ScalarLocal";
-    default:
-      return "DDR";
-  }
+  return space == MemorySpace::kUnset ? "DDR" : ir::space_member(space);
 }
 
 int64_t tile_bytes(const ir::Type& t, MemorySpace space, Arch arch) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/ir/member_text.h"
+
 namespace pypto::ir::infer {
 namespace {
 
@@ -497,32 +499,6 @@ bool same_static_shape(const Shape& a, const Shape& b) {
   return true;
 }
 
-const char* space_name(MemorySpace s) {
-  switch (s) {
-    case MemorySpace::kDDR:
-      return "DDR";
-    case MemorySpace::kVec:
-      return "Vec";
-    case MemorySpace::kMat:
-      return "Mat";
-    case MemorySpace::kLeft:
-      return "Left";
-    case MemorySpace::kRight:
-      return "Right";
-    case MemorySpace::kAcc:
-      return "Acc";
-    case MemorySpace::kBias:
-      return "Bias";
-    case MemorySpace::kScalarLocal:
-      return "ScalarLocal";
-    case MemorySpace::kLeftScale:
-      return "LeftScale";
-    case MemorySpace::kRightScale:
-      return "RightScale";
-    case MemorySpace::kUnset:
-      break;
-  }
-  return "unplaced";
-}
+const char* space_name(MemorySpace s) { return s == MemorySpace::kUnset ? "unplaced" : space_member(s); }
 
 }  // namespace pypto::ir::infer
