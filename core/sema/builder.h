@@ -211,6 +211,7 @@ struct LoopInfo {
   std::vector<std::string> carried;
   std::vector<VarPtr> carry_vars;
   std::vector<TypePtr> carry_types;
+  bool met_addresses = false;  ///< a yield read an address whose storage its carried name did not know of
   bool yielded = false;
   Span yield_span;
   std::vector<std::string> result_names;
@@ -461,7 +462,7 @@ class FunctionBuilder {
   void rebind_carries(const LoopInfo& loop, const LoopInfo::Edge& edge);
   std::vector<size_t> carries_on_chip(const LoopInfo& loop, const std::vector<LoopInfo::Edge>& back) const;
   void finish_carries(LoopInfo& loop, const ir::StmtPtr& stmt, std::vector<ExprPtr> inits,
-                      const std::vector<std::string>& init_names);
+                      const std::vector<std::string>& init_names, bool once);
   void loop_yield(LoopInfo& loop, const std::vector<std::string>& names, const syn::Expr& call,
                   const Span& span);
   Value eval_yield(const syn::Expr& call, const std::vector<std::string>& names, const Span& span);
@@ -517,6 +518,7 @@ class FunctionBuilder {
   std::shared_ptr<ir::Storage> join_storage(const std::shared_ptr<ir::Storage>& a,
                                             const std::shared_ptr<ir::Storage>& b);
   void add_leaves(const std::shared_ptr<ir::Storage>& into, const std::shared_ptr<ir::Storage>& from);
+  bool outside(const ir::Storage& s) const;
   void mark_read(const TypePtr& t, const Span& span);
   void mark_written(const TypePtr& t, const Span& span, const std::string& how);
   void mark_leaves_region(const TypePtr& t);

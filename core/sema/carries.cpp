@@ -156,6 +156,13 @@ void FunctionBuilder::loop_yield(LoopInfo& loop, const std::vector<std::string>&
       e = ir::op_expr(ir::OpId::k_move, {e, nullptr, nullptr, nullptr}, attrs, t, span);
     } else if (want->is_tensor() && want->place == ir::TensorPlace::kOnChip &&
                e->type->place != ir::TensorPlace::kOnChip) {
+      // The carried name may now be that address: a write through it is looked at in the next reading.
+      const auto both = join_storage(want->storage, e->type->storage);
+      if (both != want->storage) {
+        loop.carry_types[i] = with_storage(want, both);
+        loop.carry_vars[i]->type = loop.carry_types[i];
+        loop.met_addresses = true;
+      }
       e = ir::op_expr(ir::OpId::k_snapshot, {e}, {},
                       with_storage(with_place(e->type, ir::TensorPlace::kOnChip), new_storage(names[i])),
                       span);
@@ -251,7 +258,7 @@ std::vector<size_t> FunctionBuilder::carries_on_chip(const LoopInfo& loop,
 }
 
 void FunctionBuilder::finish_carries(LoopInfo& loop, const ir::StmtPtr& stmt, std::vector<ExprPtr> inits,
-                                     const std::vector<std::string>& init_names) {
+                                     const std::vector<std::string>& init_names, bool once) {
   if (!loop.explicit_carry) return;
   for (size_t i = 0; i < inits.size(); ++i) {
     const TypePtr& t = loop.carry_types[i];
@@ -271,7 +278,9 @@ void FunctionBuilder::finish_carries(LoopInfo& loop, const ir::StmtPtr& stmt, st
       // No iteration: the initial value.
       Site site;
       site.span = loop.span;
+      const auto yielded = b->type->storage;
       b->type = join_types(b->type, inits[i]->type, site);
+      if (once && loop.breaks.empty() && yielded) b->type = with_storage(b->type, yielded);
       b->undefined.clear();
       b->constant = nullptr;
       b->lower.reset();

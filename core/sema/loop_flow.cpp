@@ -127,6 +127,7 @@ void FunctionBuilder::run_loop(LoopInfo& loop, const ir::StmtPtr& stmt, const st
     loop.entry_reads.clear();
     loop.entry_read_spans.clear();
     loop.yielded = false;
+    loop.met_addresses = false;
     loop.results.clear();
     loop.result_names.clear();
     loop.result_bindings.clear();
@@ -168,7 +169,7 @@ void FunctionBuilder::run_loop(LoopInfo& loop, const ir::StmtPtr& stmt, const st
       }
     }
     const std::vector<size_t> lifted = carries_on_chip(loop, back);
-    again |= !lifted.empty();
+    again |= !lifted.empty() || loop.met_addresses;
     if (!again || attempt >= 8) {
       for (const auto& [name, b] : entry.names) {
         const auto it = next.names.find(name);
@@ -181,8 +182,9 @@ void FunctionBuilder::run_loop(LoopInfo& loop, const ir::StmtPtr& stmt, const st
     }
     undo(point);
     for (const size_t i : lifted) {
-      loop.carry_types[i] = with_storage(with_place(loop.carry_types[i], ir::TensorPlace::kOnChip),
-                                         new_storage(loop.carried[i]));
+      const TypePtr& address = loop.carry_types[i];
+      loop.carry_types[i] = with_storage(with_place(address, ir::TensorPlace::kOnChip),
+                                         join_storage(new_storage(loop.carried[i]), address->storage));
       loop.carry_vars[i] = variable(loop.carried[i], loop.carry_types[i], loop.span, ir::VarKind::kCarry);
     }
     entry = next;

@@ -332,7 +332,7 @@ void FunctionBuilder::exec_range(const syn::Stmt& s, const std::string& iterator
       once, false, *block_);
   rank_conditions_.pop_back();
   device_conditions_ -= device ? 1 : 0;
-  finish_carries(loop, stmt, inits, init_names);
+  finish_carries(loop, stmt, inits, init_names, once);
   emit(stmt);
   if (control && loop.kind == LoopInfo::Kind::kParallel) collect_parallel_tasks(loop, outer_names);
 }

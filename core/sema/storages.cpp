@@ -76,10 +76,25 @@ void FunctionBuilder::mark_read(const TypePtr& t, const Span& span) {
   }
 }
 
+/// Storage that the region or kernel being read was handed: memory that outlives its on-chip values.
+bool FunctionBuilder::outside(const ir::Storage& s) const {
+  if (s.param >= 0) return true;
+  const RegionInfo* r = kernel_region();
+  return r && base_place_ != ir::kPlaceKernel && s.region != r->id && !s.name.empty();
+}
+
 void FunctionBuilder::mark_written(const TypePtr& t, const Span& span, const std::string&) {
   if (!t || !t->storage) return;
   t->storage->written = true;
   for (const auto& s : leaves(t->storage)) {
+    if (t->is_tensor() && t->place == ir::TensorPlace::kOnChip && outside(*s)) {
+      reject(ErrorClass::kParserTypeError, span.known() ? span : fn->span,
+             "What is written here is an on-chip value on one path and an address into '" + s->name +
+                 "' on another: the write would not reach '" + s->name + "'",
+             "write into '" + s->name +
+                 "' itself, or take a copy for all paths: b = pl.create_tensor(...); "
+                 "b[...] = the slice");
+    }
     s->written = true;
     if (s->param < 0) continue;
     const auto p = static_cast<size_t>(s->param);

@@ -201,7 +201,7 @@ void FunctionBuilder::exec_while_carry(const syn::Stmt& s, const syn::Expr& call
   if (!loop.yielded) {
     // Rebinding the carried names is accepted as in counted loops.
   }
-  finish_carries(loop, stmt, inits, init_names);
+  finish_carries(loop, stmt, inits, init_names, false);
   emit(stmt);
 }
 

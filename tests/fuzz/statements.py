@@ -382,7 +382,7 @@ class Statements(Expressions):
             if (
                 valid == first.valid
                 and text not in known
-                and not text.startswith(("pl.matmul", "pl.slice"))
+                and not text.startswith(("pl.matmul", "pl.slice", "pl.reshape", "pl.set_validshape"))
                 and text[0] not in "xq"
             ):
                 break

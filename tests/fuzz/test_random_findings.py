@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pypto.language as pl
 import pytest
@@ -104,6 +106,69 @@ def test_carried_tensor_replaced_by_an_on_chip_value():  # 01 L-97: rebound with
     np.testing.assert_array_equal(o[1:], x[1:] + 3)
     np.testing.assert_array_equal(o[0], np.full(16, -1.0))
     assert x[0, 1] == 1  # the parameter itself is not written
+
+
+@pytest.mark.parametrize("form", ["yielded", "rebound", "merged"])
+def test_write_into_a_value_here_and_an_address_there(form):  # 01 L-87, L-97
+    """The write would reach the tensor on one path only: refused where it stands, not lost."""
+    if form == "yielded":
+
+        @pl.jit
+        def k(x: pl.Tensor[[8, 16], pl.FP32], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                t = pl.add(x, 1.0)
+                for i, (c,) in pl.range(3, init_values=(t,)):
+                    pl.write(c, [3, i], -2.0)
+                    r = pl.yield_(pl.reshape(x[0:8, :], [8, 16]))
+                o[:] = r
+            return o
+    elif form == "rebound":
+
+        @pl.jit
+        def k(x: pl.Tensor[[8, 16], pl.FP32], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                t = pl.add(x, 1.0)
+                for i in pl.range(3):
+                    pl.write(t, [3, i], -2.0)
+                    t = x[0:8, :]
+                o[:] = t
+            return o
+    else:
+
+        @pl.jit
+        def k(x: pl.Tensor[[8, 16], pl.FP32], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                t = x[0:8, :]
+                if pl.read(x, [0, 0]) > 0.0:
+                    t = pl.add(x, 1.0)
+                pl.write(t, [3, 2], -2.0)
+                o[:] = t
+            return o
+
+    with pytest.raises(
+        ParserTypeError, match="an address into 'x' on another: the write would not reach 'x'"
+    ) as caught:
+        run(k)
+    assert re.search(r"pl\.write\(.*\n +\| +\^", str(caught.value))  # the line that writes
+
+
+def test_value_that_every_trip_makes_may_be_written():  # 01 L-97: the initial address is read in the first trip
+    @pl.jit
+    def k(x: pl.Tensor[[8, 16], pl.FP32], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            for i, (c,) in pl.range(3, init_values=(x[0:8, :],)):
+                d = pl.add(c, 1.0)
+                pl.write(d, [0, i], -1.0)
+                r = pl.yield_(d)
+            pl.write(r, [1, 2], -5.0)
+            o[:] = r
+        return o
+
+    x, o = run(k)
+    want = x + 3
+    want[0, :3] = [1, 0, -1]
+    want[1, 2] = -5
+    np.testing.assert_array_equal(o, want)
 
 
 def test_carried_tensor_replaced_and_yielded():  # 01 L-97
