@@ -243,3 +243,15 @@ def test_the_text_of_a_lowered_program_reads_back_to_itself():  # 04 SER-2, TXT-
     again = pl.parse(text)
     assert str(again) == text == str(pl.parse(str(again)))
     assert "pl.tile." not in str(pl.parse(TEXT))
+
+
+def test_a_name_without_a_short_spelling_does_not_change_the_others():
+    # L-79: a program that was not lowered prints the same text again after it was read from it
+    text = FUNCTION.replace("pl.neg(pl.load(x, [0, 0], [8, 16]))", "pl.tile.adds(pl.load(x, [0, 0], [8, 16]), 3.0)")
+    indented = text.replace("\n", "\n    ").replace("(x: pl", "(self, x: pl").rstrip()
+    program = pl.parse("@pl.program\nclass P:\n    " + indented + "\n")
+    first = program.as_python()
+    assert "pl.tile.adds(" in first and "(pl.load(" in first
+    again = pl.parse(first)
+    assert ir.structural_equal(program, again, enable_auto_mapping=True)
+    assert again.as_python() == first

@@ -71,7 +71,10 @@ def _execute(code, filename, source_map):
     return namespace
 
 
-_FULL_NAME = re.compile(r"\bpl\.tile\.\w+\(")  # only the texts of lowered programs are printed with them
+# The texts of lowered programs name every tile operation in full; others only those that have no shorter name, and no
+# tile comes into being or leaves without one of those that have.
+_FULL_NAME = re.compile(r"\bpl\.tile\.\w+\(")
+_SHORT_NAME = re.compile(r"\bpl\.(load|store|move|create_tile)\(")
 
 
 def parse(code, filename="<string>", source_map=None):
@@ -90,7 +93,7 @@ def parse(code, filename="<string>", source_map=None):
         if found is not None and not any(value is other for other in found):
             found.append(value)
     if len(programs) == 1:
-        if _FULL_NAME.search(code):
+        if _FULL_NAME.search(code) and not _SHORT_NAME.search(code):
             _core.print_full_names(programs[0])
         return programs[0]
     if not programs and len(functions) == 1:
