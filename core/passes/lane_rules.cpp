@@ -158,14 +158,17 @@ class LaneRules {
                  "' is produced on the CUBE lane and used inside a pl.split_aiv region; hand it over with "
                  "pl.aiv_shard(" +
                  name + ")",
-             *a, "write `v = pl.aiv_shard(" + name + ")` in the body and use v");
+             *a,
+             "the form is `v = pl.aiv_shard(x)`: write `v = pl.aiv_shard(" + name + ")` in the body and use v");
     }
     if (!inside_ && o.body) {
       refuse("'" + name +
                  "' is defined inside a pl.split_aiv region and used after it; hand it over with "
                  "pl.aic_gather(" +
                  name + ")",
-             *a, "write `x = pl.aic_gather(" + name + ")` as the last use in the body and use x after it");
+             *a,
+             "the form is `y = pl.aic_gather(x)`: write `y = pl.aic_gather(" + name +
+                 ")` as the last use in the body and use y after it");
     }
   }
 

@@ -68,8 +68,8 @@ void tile_kernels(ir::Module& module, const PassOptions& options) {
 void warn_undelivered(ir::Module& module, const ir::Function& entry) {
   for (size_t i = 0; i < entry.return_types.size(); ++i) {
     const ir::TypePtr& type = entry.return_types[i];
-    if (!type || !type->is_tensor() || (i < entry.return_params.size() && entry.return_params[i] >= 0))
-      continue;
+    if (!type || !(type->is_tensor() || type->is_scalar())) continue;
+    if (i < entry.return_params.size() && entry.return_params[i] >= 0) continue;
     Diagnostic d;
     d.cls = ErrorClass::kValueError;
     d.severity = Severity::kWarning;

@@ -321,6 +321,10 @@ void FunctionBuilder::exec_return(const syn::Stmt& s) {
   std::vector<int> roots;
   for (size_t i = 0; i < values.size(); ++i) {
     ExprPtr e = to_expr(values[i], s.span);
+    if (e->kind == ir::ExprKind::kString) {
+      reject(ErrorClass::kParserTypeError, s.span,
+             "A string cannot be returned from function '" + fn->name + "'");
+    }
     if (!e->type) continue;
     if (e->type->kind == ir::TypeKind::kTuple) {
       reject(ErrorClass::kParserTypeError, s.span, "Nested tuple types are not supported in 'return'");

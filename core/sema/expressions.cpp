@@ -27,7 +27,9 @@ ExprPtr FunctionBuilder::to_expr(const Value& v, const Span& span) {
       }
       reject(ErrorClass::kParserTypeError, span,
              "Unsupported closure variable type: " +
-                 (v.host.text.empty() ? std::string("object") : v.host.text));
+                 (v.host.kind == HostKind::kDType ? std::string("DataType")
+                  : v.host.text.empty()           ? std::string("object")
+                                                  : v.host.text));
     case Value::Kind::kNothing:
       break;
   }

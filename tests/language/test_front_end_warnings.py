@@ -236,3 +236,15 @@ def test_a_returned_tensor_that_is_no_parameter():  # 04 PRG-10
         warnings.simplefilter("always")
         untouched(x, y, z, config=CONFIG)  # contents unchanged, said by another warning (01 L-54)
     assert ["W-OUT-PARAM-UNUSED" in str(w.message) for w in record] == [True]
+
+
+@pl.jit
+def returns_a_number(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        out[:] = pl.add(x, 1.0)
+    return out, x.shape[0]
+
+
+def test_a_returned_number_does_not_reach_the_caller():  # 04 PRG-10
+    with pytest.warns(UserWarning, match="W-RETURN-DROPPED.*'returns_a_number' returns 8"):
+        returns_a_number.compile(np.zeros((8, 16), np.float32), np.zeros((8, 16), np.float32))

@@ -41,7 +41,7 @@ REFUSED = {
     ),
     "unnamed_to_the_lanes": (
         "for lane in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):\n    v = pl.exp(c)",
-        ["'c' is produced on the CUBE lane", "pl.aiv_shard(c)"],
+        ["'c' is produced on the CUBE lane", "pl.aiv_shard(c)", "pl.aiv_shard(x)"],
         "v = pl.exp(c)",
     ),
     "unnamed_to_the_cube": (

@@ -35,6 +35,20 @@ def _missing(path):
     return __getattr__
 
 
+def _place_in_annotation(span):
+    """What stands in a tensor or tile annotation at a position: its element type, or after that its layout."""
+    import linecache
+
+    before = linecache.getline(span["filename"], span["line"])[: span["column"] - 1] if span else ""
+    tensor, tile = before.rfind("Tensor["), before.rfind("Tile[")
+    start = tensor if tensor > tile else tile
+    depth = commas = 0
+    for c in before[start:] if start >= 0 else "":
+        depth += (c in "[(") - (c in "])")
+        commas += c == "," and depth == 1
+    return "layout" if commas > 1 else "dtype"
+
+
 def _unknown_name(path, name):
     from pypto import _errors
 
@@ -47,12 +61,13 @@ def _unknown_name(path, name):
     near = _core.nearest(name, names)
     # Python evaluates annotations by itself; what such a name was meant for shows in its spelling.
     kind = ""
+    span = _errors.caller_span()
     if path == "pl" and name.isupper():
-        kind = f"; Unknown dtype: {name}"
+        kind = f"; Unknown {_place_in_annotation(span)}: {name}"
     elif path in ("pl", "pld") and near in _annotations.EXPORTS and near[:1].isupper():
         kind = f"; Unsupported type annotation: {path}.{name}"
     hint = f"did you mean {path}.{near}?" if near else None
-    return UnknownName(f"module '{path}' has no attribute '{name}'{kind}", _errors.caller_span(), hint)
+    return UnknownName(f"module '{path}' has no attribute '{name}'{kind}", span, hint)
 
 
 _ops = _constructs.operations()

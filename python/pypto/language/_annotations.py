@@ -4,7 +4,7 @@ objects here only remember what was written."""
 
 from pypto import _core
 from pypto._core import DataType
-from pypto._errors import ParserTypeError
+from pypto._errors import ParserTypeError, caller_span
 
 DynVar = _core.DynVar
 
@@ -275,9 +275,9 @@ class _View:
 
 def _only_keywords(name, args, unknown):
     if args:
-        raise ParserTypeError(f"pl.{name} takes keyword arguments only, got {len(args)} positional")
+        raise ParserTypeError(f"pl.{name} takes keyword arguments only, got {len(args)} positional", caller_span())
     if unknown:
-        raise ParserTypeError(f"Unknown {name} keyword argument '{next(iter(unknown))}'")
+        raise ParserTypeError(f"Unknown {name} keyword argument '{next(iter(unknown))}'", caller_span())
 
 
 def _list(value):
@@ -292,7 +292,7 @@ class TensorView(_View):
     def __init__(self, *args, valid_shape=None, stride=None, layout=None, pad=None, **unknown):
         _only_keywords("TensorView", args, unknown)
         if layout is None and (valid_shape is not None or stride is not None or pad is not None):
-            raise ParserTypeError("pl.TensorView needs layout= when another field is given")
+            raise ParserTypeError("pl.TensorView needs layout= when another field is given", caller_span())
         self.valid_shape = _list(valid_shape)
         self.stride = _list(stride)
         self.layout = layout
@@ -335,9 +335,9 @@ class MemRef:
 
     def __init__(self, *args, slots=1, **unknown):
         if unknown:
-            raise ParserTypeError(f"Unknown MemRef keyword argument '{next(iter(unknown))}'")
+            raise ParserTypeError(f"Unknown MemRef keyword argument '{next(iter(unknown))}'", caller_span())
         if isinstance(slots, bool) or not isinstance(slots, int) or slots <= 0:
-            raise ParserTypeError(f"pl.MemRef: slots must be a positive int literal, got {slots!r}")
+            raise ParserTypeError(f"pl.MemRef: slots must be a positive int literal, got {slots!r}", caller_span())
         self.name = self.base = self.byte_offset = self.size = self.slot = self.space = None
         self.slots = slots
         if len(args) == 1:
@@ -348,7 +348,9 @@ class MemRef:
         elif len(args) == 4:
             self.space, self.base, self.byte_offset, self.size = args
         elif args:
-            raise ParserTypeError(f"pl.MemRef takes a name, or (base, byte_offset, size), got {len(args)} arguments")
+            raise ParserTypeError(
+                f"pl.MemRef takes a name, or (base, byte_offset, size), got {len(args)} arguments", caller_span()
+            )
         if self.name is None and self.base is not None:
             self.name = getattr(self.base, "name", None) or (
                 self.base if isinstance(self.base, str) else str(self.base)
@@ -356,9 +358,13 @@ class MemRef:
 
     def __getitem__(self, slot):
         if self.slots == 1:
-            raise ParserTypeError("a single-slot allocation cannot be subscripted; declare it with pl.MemRef(slots=N)")
+            raise ParserTypeError(
+                "a single-slot allocation cannot be subscripted; declare it with pl.MemRef(slots=N)", caller_span()
+            )
         if isinstance(slot, int) and not 0 <= slot < self.slots:
-            raise ParserTypeError(f"Slot index {slot} is out of range: the allocation has {self.slots} slots")
+            raise ParserTypeError(
+                f"Slot index {slot} is out of range: the allocation has {self.slots} slots", caller_span()
+            )
         out = MemRef(slots=self.slots)
         for field in ("name", "base", "byte_offset", "size", "space"):
             setattr(out, field, getattr(self, field))

@@ -6,7 +6,7 @@ import sys
 
 from pypto import _core
 from pypto._enums import FunctionType, Level, Role  # pyright: ignore
-from pypto._errors import ParserSyntaxError, ParserTypeError
+from pypto._errors import ParserSyntaxError, ParserTypeError, caller_span
 
 _OPTIMIZED = 1  # code flag of function bodies; class bodies and modules do not have it
 
@@ -50,7 +50,11 @@ def _enum_option(option, value, enum):
     if value is None:
         return -1
     if not isinstance(value, enum):
-        raise ParserSyntaxError(f"Unknown {enum.__name__} value: {value!r} for {option}= of @pl.function")
+        raise ParserSyntaxError(
+            f"Unknown {enum.__name__} value: {value!r} for {option}= of @pl.function",
+            caller_span(),
+            f"write pl.{enum.__name__}.<member>; members: {', '.join(enum.__members__)}",
+        )
     return int(value)
 
 
@@ -122,8 +126,10 @@ def function(
         "type": type, "level": level, "role": role, "attrs": attrs, "auto_scope": auto_scope, "strict_ssa": strict_ssa,
         "external_source": external_source,
     }  # fmt: skip
+    for option, value, enum in (("type", type, FunctionType), ("level", level, Level), ("role", role, Role)):
+        _enum_option(option, value, enum)
     if not isinstance(auto_scope, bool):
-        raise ParserSyntaxError(f"auto_scope must be a boolean literal, got {auto_scope!r}")
+        raise ParserSyntaxError(f"auto_scope must be a boolean literal, got {auto_scope!r}", caller_span())
     if attrs is not None:
         import warnings
 
@@ -136,7 +142,9 @@ def function(
 
     def decorate(f):
         if not callable(f) or not hasattr(f, "__code__"):
-            raise ParserTypeError(f"@pl.function decorates a Python function, got {f.__class__.__name__}")
+            raise ParserTypeError(
+                f"@pl.function decorates a Python function, got {f.__class__.__name__}", caller_span()
+            )
         if external_source is not None:
             check_external(external_source, f, "@pl.function")
         outer = f.__qualname__.rpartition(".")[0]
@@ -182,7 +190,7 @@ def program(cls=None, *, strict_ssa=False):
 
     def build(c, frame):
         if not isinstance(c, __builtins_type):
-            raise ParserSyntaxError(f"@pl.program decorates a class, got {c.__class__.__name__}")
+            raise ParserSyntaxError(f"@pl.program decorates a class, got {c.__class__.__name__}", caller_span())
         namespace = {k: v for k, v in c.__dict__.items() if not k.startswith("__")}
         methods = [m for m in namespace.values() if isinstance(m, _Method)]
         where = {"filename": frame.f_code.co_filename, "line": frame.f_lineno, "column": 1}
@@ -241,7 +249,7 @@ _core.register_function_class(InlineFunction)
 def inline(func):
     """Make a helper whose body is inserted at each call (01 L-59)."""
     if not hasattr(func, "__code__"):
-        raise ParserTypeError(f"@pl.inline decorates a Python function, got {func.__class__.__name__}")
+        raise ParserTypeError(f"@pl.inline decorates a Python function, got {func.__class__.__name__}", caller_span())
     check_source(func)
     return InlineFunction(func, captured_names(func, sys._getframe(1)))
 
