@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import arithmetic as ar
 import numpy as np
-from operations import Operations, box, cast_scalar, cells, cut
+from operations import STRIDES, Operations, bits_as, box, cast_scalar, cells, cut
 from scalars import apply, extreme
 from values import NUMPY, Cells, Illegal, Scalar, Unspecified, View, is_float, wrap
 
@@ -59,7 +59,9 @@ class Calls(Operations):
             return extreme(base, *args)
         if name == "array.create":
             return self.op_array_create(*args)
-        if name in ("tile.full", "tile.arange"):
+        if name == "tile.create":
+            return self.op_create_tile(*args, **kw)
+        if name in ("tile.full", "tile.arange", "tile.ci"):
             return getattr(self, "op_" + base)(*args, kind="tile", **kw)
         if base.startswith("part_"):
             return self.part(base[5:], *args)
@@ -225,6 +227,26 @@ class Calls(Operations):
         dst.box(tuple(index), Cells(x.astype(NUMPY[dst.dt]), np.array(s.known), np.array(s.err)))
         return dst
 
+    def op_create_l1(self, shape, dtype, transpose=False):
+        return View.fresh("tensor", ints(shape), dtype)
+
+    def op_gather_row(self, dst, src, dst_offset, src_offset, shapes, transpose=False, valid_shape=None):  # O-1910
+        a, b = ints(dst_offset), ints(src_offset)
+        shape = ints(shapes if valid_shape is None else valid_shape)
+        c = cut(src.live(), box(shape, b))
+        if c.x.shape != tuple(shape):
+            raise Illegal("gather_row outside the source")
+        if transpose:
+            c = c.map(np.transpose)
+        self.inside(dst, a, c.x.shape)
+        dst.box(box(c.x.shape, a), c)
+        return dst
+
+    def op_scatter_mask(self, dst, src, mask_pattern):  # O-1922
+        start, step = STRIDES[MASKS[mask_pattern]]
+        dst.box((slice(None), slice(start, None, step)), cells(src))
+        return dst
+
     def op_dim(self, tensor, axis):
         return Scalar(tensor.shape[axis], "INDEX")
 
@@ -250,12 +272,30 @@ class Calls(Operations):
 
     def op_slice(self, v, shape, offset, valid_shape=None, drop_dims=None, pad_value=None, clamp=False):
         shape, offset = ints(shape), ints(offset)
-        for o, n, limit in zip(offset, shape, v.shape, strict=True):
-            if o < 0 or o + n > limit:
+        want = shape if valid_shape is None else ints(valid_shape)
+        exact = v.kind == "tile" or not self.at.in_kernel
+        for o, n, w, limit in zip(offset, shape, want, v.shape, strict=True):  # O-211
+            if o < 0 or not 0 <= w <= n or (o + (n if exact else w) > limit and not clamp):
                 raise Illegal("slice outside the value")
-        return self.cut_window(
-            v, offset, shape, list(drop_dims or []), None if valid_shape is None else ints(valid_shape)
-        )
+        if all(o + n <= limit for o, n, limit in zip(offset, shape, v.shape, strict=True)):
+            return self.cut_window(v, offset, shape, list(drop_dims or []), want)
+        return self.overhang(v, offset, shape, list(drop_dims or []), want)
+
+    def overhang(self, v: View, offset, shape, drop, want):
+        """A window past the edge of a tensor: a value whose cells out there are nobody's."""
+        places = [np.arange(o, o + n) for o, n in zip(offset, shape, strict=True)]
+        near = [np.minimum(p, limit - 1) for p, limit in zip(places, v.shape, strict=True)]
+        outside = np.zeros(shape, bool)
+        for axis, (p, limit) in enumerate(zip(places, v.shape, strict=True)):
+            outside |= (p >= limit).reshape([-1 if a == axis else 1 for a in range(len(shape))])
+        keep = [a for a in range(len(shape)) if a not in drop]
+        final = [shape[a] for a in keep]
+        valid = [min(w, max(0, min(v.valid[a] - offset[a], shape[a]))) for a, w in enumerate(want)]
+        c = cut(cells(v), np.ix_(*near)).map(np.copy)
+        c.known &= ~outside
+        out = v.same_places(v.idx[np.ix_(*near)].reshape(final), valid=[valid[a] for a in keep])
+        out.snap = c.map(lambda m: m.reshape(final))
+        return out
 
     def op_reshape(self, v, shape):
         return self.reshape(v, ints(shape))
@@ -316,18 +356,30 @@ class Calls(Operations):
     def op_matmul_acc(self, *args, **kw):
         return self.matmul_acc(*args, **kw)
 
-    def op_gather(self, *args, dim=None, index=None, mask_pattern=None):
+    def op_gather(self, *args, dim=None, index=None, mask_pattern=None, output_dtype=None):
         if mask_pattern is not None:
-            return self.gather_mask(args[0], MASKS[mask_pattern])
+            return self.op_gather_mask(args[0], mask_pattern, output_dtype)
         if args[0].kind == "tile":
             return self.gather_flat(*args)
         rest = [*args[1:], *([dim] if dim is not None else []), *([index] if index is not None else [])]
         return self.gather(args[0], *rest)
 
-    def op_gather_mask(self, src, mask_pattern):
-        return self.gather_mask(src, MASKS[mask_pattern])
+    def op_gather_mask(self, src, mask_pattern, output_dtype=None):
+        out = self.gather_mask(src, MASKS[mask_pattern])
+        return out if output_dtype is None else View.of(out.kind, bits_as(out.live(), output_dtype), output_dtype)
 
-    def op_scatter(self, *args):
+    def op_sort32(self, src, idx):  # O-2001
+        return self.sort32(src, idx)
+
+    def op_mrgsort(self, src0, block_len):  # O-2002
+        return self.merge_runs(src0, int(block_len))
+
+    op_ci = op_arange
+
+    def op_scatter(self, *args, mask_pattern=None, dst=None):
+        if mask_pattern is not None:  # O-1921: a new value
+            out = View.of("tensor", cells(dst).map(np.copy), dst.dt, dst.valid)
+            return self.op_scatter_mask(out, args[0], mask_pattern)
         return self.scatter_flat(*args) if args[0].kind == "tile" else self.scatter(args[0], *args[2:])
 
     def op_scatter_update(self, input, dim, index, src):

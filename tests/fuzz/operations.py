@@ -8,6 +8,7 @@ import numpy as np
 from values import BITS, NUMPY, Cells, Illegal, Scalar, Unspecified, View, is_float, limits, narrow, prom, wrap
 
 Number = (int, float, bool)
+STRIDES = {1: (0, 2), 2: (1, 2), 3: (0, 4), 4: (1, 4), 5: (2, 4), 6: (3, 4), 7: (0, 1)}  # O-1904
 
 
 def cells(v: View) -> Cells:
@@ -46,6 +47,11 @@ def first_valid(v: View, shape) -> tuple[int, ...]:
         target = shape[lead + axis]
         out.append(min(v.valid[axis], 1) * target if n == 1 and target != 1 else v.valid[axis])
     return tuple(out)
+
+
+def bits_as(c: Cells, dt: str) -> Cells:
+    """The same bits as cells of another dtype of that width."""
+    return Cells(np.ascontiguousarray(c.x).view(NUMPY[dt]), c.known, np.zeros(c.x.shape))
 
 
 class Operations:
@@ -272,8 +278,10 @@ class Operations:
             s = None if start is None else start.map(lambda q, i=i: q[i])
             outs.append(ar.matmul(ca.map(lambda q, i=i: q[i]), cb.map(lambda q, i=i: q[i]), integer, s))
         out = Cells(*(np.stack([getattr(o, f) for o in outs]).reshape(*lead, m, n) for f in ("x", "known", "err")))
-        batch = tuple(va[:-2]) if len(va) > len(vb) else tuple(vb[:-2])
-        return out, (*(batch if len(batch) == len(lead) else lead), va[-2], vb[-1])
+        sides = [((1,) * (len(lead) + 2 - len(v.shape)) + v.shape, w) for v, w in ((lhs, va), (rhs, vb))]
+        sides = [(s, (1,) * (len(s) - len(w)) + tuple(w)) for s, w in sides]
+        batch = tuple(min(w[a] if s[a] == n else n for s, w in sides) for a, n in enumerate(lead))
+        return out, (*batch, va[-2], vb[-1])
 
     def matmul_acc(self, acc, lhs, rhs, a_trans=False, b_trans=False, init_cond=None):
         first = init_cond is not None and bool(init_cond.value if isinstance(init_cond, Scalar) else init_cond)
@@ -314,7 +322,7 @@ class Operations:
         return View.of("tile", self.choose(Cells(ok, ci.known, ci.err), out, zero), src.dt)
 
     def gather_mask(self, src, pattern):  # O-1904
-        start, step = {1: (0, 2), 2: (1, 2), 3: (0, 4), 4: (1, 4), 5: (2, 4), 6: (3, 4), 7: (0, 1)}[pattern]
+        start, step = STRIDES[pattern]
         return View.of(src.kind, cut(cells(src), (slice(None), slice(start, None, step))), src.dt)
 
     def scatter(self, input, dim, index, src):  # O-1920
@@ -351,6 +359,33 @@ class Operations:
                 raise Illegal("scatter_update: row")
             out.box((int(row),), cut(cs, (k,)))
         return out
+
+    # --------------------------------------------------------------------------------------------------- sorting
+
+    def sort32(self, src, idx):
+        """Records of a value and its index, each 32 columns descending (FP32)."""
+        cv, ci = cells(src), cells(idx)
+        if not (cv.known.all() and ci.known.all()) or cv.err.any():
+            raise Unspecified("sort32: an operand is not fixed")
+        m, n = cv.x.shape
+        out = np.zeros((m, 2 * n), np.float32)
+        for i, at in np.ndindex(m, n // 32):
+            v, w = (c.x[i, 32 * at : 32 * at + 32] for c in (cv, ci))
+            order = np.lexsort((w.astype(np.uint32), -v))
+            out[i, 64 * at : 64 * at + 64 : 2] = v[order]
+            out[i, 64 * at + 1 : 64 * at + 64 : 2] = w.astype(np.uint32).view(np.float32)[order]
+        return View.of(src.kind, Cells.exact(out), "FP32")
+
+    def merge_runs(self, src, length):
+        c = cells(src)
+        if not c.known.all():
+            raise Unspecified("mrgsort: an operand is not fixed")
+        out = c.x.copy()
+        for i in range(out.shape[0]):
+            for at in range(0, out.shape[1], 4 * length):
+                pairs = c.x[i, at : at + 4 * length].reshape(-1, 2)
+                out[i, at : at + 4 * length] = pairs[np.argsort(-pairs[:, 0], kind="stable")].reshape(-1)
+        return View.of(src.kind, Cells.exact(out), src.dt)
 
     # ------------------------------------------------------------------------------------------ shapes and views
 

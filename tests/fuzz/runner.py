@@ -6,6 +6,7 @@ from __future__ import annotations
 import linecache
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -89,9 +90,9 @@ def difference(got: np.ndarray, view) -> str | None:
     return f"{int(bad.sum())} cells differ, first {p}: got {got[p]!r}, want {w[p]!r} (bound {want.err[p]:.3g})"
 
 
-def check(seed: int, coverage: Coverage | None = None) -> str:
+def check(seed: int, coverage: Coverage | None = None, maker: Callable[[int], Program] = make) -> str:
     """Compare one program; gives how it ended."""
-    program = make(seed)
+    program = maker(seed)
     illegal = None
     try:
         views = interpret(program, coverage)
