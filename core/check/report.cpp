@@ -450,9 +450,14 @@ void Analysis::missed_value(int32_t object_id, int64_t offset, const WaitNote& w
   waiter.meta = w.meta;
   Entry raiser;
   raiser.meta = mod.meta;
+  std::string change =
+      " moves the cell from " + std::to_string(mod.before) + " to " + std::to_string(mod.after);
+  if (mod.before != wait.expected) {
+    change = mod.kind == Mod::Kind::kAdd ? " adds " + std::to_string(mod.value) + " to the cell"
+                                         : " sets the cell to " + std::to_string(mod.value);
+  }
   d.message = "the wait for " + sink_.cell_text(object_id, offset) + " == " + std::to_string(wait.expected) +
-              " of " + who(waiter) + " may miss the value: " + who(raiser) + " moves the cell from " +
-              std::to_string(mod.before) + " to " + std::to_string(mod.after) +
+              " of " + who(waiter) + " may miss the value: " + who(raiser) + change +
               (mod.site ? " at " + mod.site->span.file_line() : std::string()) +
               ", and nothing orders that after the wait";
   const Cell& c = *o.cells.find(offset);

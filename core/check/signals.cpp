@@ -100,7 +100,9 @@ void Analysis::notify(Notify&& n) {
   // observed may not be so sure with one arrival more.
   for (const WaitNote& w : o.cells.waits.range(c.waits)) {
     if (w.chain == m.chain || m.release->at(w.chain) >= w.epoch) continue;
-    if (w.cmp == ir::WaitCmp::kEq && n.before == w.expected && n.after != w.expected)
+    // The wait saw its value, so in another order this one comes next and moves the cell away from it,
+    // whatever was committed between the two here (03 M-30).
+    if (w.cmp == ir::WaitCmp::kEq && (m.kind == Mod::Kind::kAdd ? n.value != 0 : n.value != w.expected))
       missed_value(n.object, n.offset, w, m);
   }
   if (m.kind == Mod::Kind::kAdd && m.value > 0) judge_again(o.cells, c, m);

@@ -179,6 +179,26 @@ ROWS = {
         "EE?",
         ["signal_buf[0, 0]", "from 1 to 2"],
     ),
+    "X-48, the cell cleared before the next credit comes": (
+        "X-48",
+        body(
+            "if me == 0:",
+            "    " + WAIT.format(0, 1, "Eq") + "  # <- here",
+            "    " + NOTIFY.format(0, 0, -1, "AtomicAdd"),
+            "    " + WAIT.format(0, 1, "Ge"),
+            "if me == 1:",
+            "    " + NOTIFY.format(0, 0, 1, "AtomicAdd"),
+            "    " + NOTIFY.format(2, 1, 1, "AtomicAdd"),
+            "    " + WAIT.format(1, 1, "Ge"),
+            "    " + NOTIFY.format(0, 0, 1, "AtomicAdd"),  # not told that rank 0 has seen the first
+            "if me == 2:",
+            "    " + WAIT.format(1, 1, "Ge"),
+            "    " + NOTIFY.format(1, 1, 1, "AtomicAdd"),
+        ),
+        3,
+        "EE?",
+        ["signal_buf[0, 0]", "adds 1 to the cell"],
+    ),
     "X-49": (
         "X-49",
         {
