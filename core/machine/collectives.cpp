@@ -194,9 +194,28 @@ void note_unspecified(Actor& actor, const vm::OpCall& call) {
   }
 }
 
+/// Several blocks would each post credits (03 C-10); on the host rail each block has a lane of the signal
+/// (C-61).
+void check_blocks(Actor& actor, const vm::OpCall& call) {
+  const int64_t blocks = actor.task ? actor.task->blocks : 1;
+  if (blocks <= 1 || actor.sim().options.checks == Checks::kOff) return;
+  const vm::View& signal = call.view(0);
+  const std::string name = call.attrs->get_string(AttrKey::k_name);
+  if (name == "allreduce" && !is_ring(call) && signal.rank == 2 && signal.shape[1] >= blocks) return;
+  Diagnostic d;
+  d.cls = ErrorClass::kProtocolError;
+  d.id = "X-51";
+  d.title = "collective in several blocks";
+  d.message = name + " is called by a task of " + std::to_string(blocks) +
+              " blocks, which would each post credits on signal '" + call.operand_name(0) + "'";
+  d.hint = "call it from a single-block kernel";
+  throw Failure(std::move(d));
+}
+
 void begin(Actor& actor, vm::OpCall& call) {
   Simulation& sim = actor.sim();
   const vm::View& signal = call.view(0);
+  check_blocks(actor, call);
   const WindowPlace place = window_place(actor, signal);
   check_extents(call, static_cast<int64_t>(place.domain->members.size()));
   if (call.attrs->get_string(AttrKey::k_name) == "broadcast")

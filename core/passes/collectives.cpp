@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "core/passes/collective_domains.h"
@@ -96,11 +98,69 @@ void check_root(const ir::Expr& e, int world_size) {
   throw Failure(std::move(d));
 }
 
+/// No collective in a launch of several blocks (03 C-10): each block would post credits. Counts that no
+/// constant gives are looked at when it runs.
+class BlockRules {
+ public:
+  explicit BlockRules(const ir::Module& module) {
+    for (const auto& f : module.functions) {
+      if (!f->is_sub_worker && !f->is_host()) launches(*f);
+    }
+  }
+
+ private:
+  /// The first collective of a function or of what it calls, null without one.
+  ExprPtr collective_in(const Function& f) {
+    const auto [it, fresh] = first_.try_emplace(&f, nullptr);
+    if (!fresh || f.is_sub_worker) return it->second;
+    ExprPtr found;
+    walk_exprs(f.body, [&](const ExprPtr& e) {
+      if (found) return;
+      if (e->kind == ExprKind::kOp && is_collective(e->op)) found = e;
+      if (e->kind == ExprKind::kCall) found = collective_in(*e->call->callee);
+    });
+    return first_[&f] = found;
+  }
+
+  void launches(const Function& f) {
+    std::unordered_map<const ir::Var*, ExprPtr> only;  // null: assigned more than once
+    walk_stmts(f.body, [&](const StmtPtr& s) {
+      own_defs(*s, [&](const ir::VarPtr& v) {
+        const bool plain = s->kind == StmtKind::kAssign && s->targets.size() == 1;
+        const auto [it, fresh] = only.try_emplace(v.get(), plain ? s->value : nullptr);
+        if (!fresh) it->second = nullptr;
+      });
+    });
+    walk_exprs(f.body, [&](const ExprPtr& e) {
+      if (e->kind != ExprKind::kCall || !e->call->core_num) return;
+      ExprPtr width = e->call->core_num;
+      while (width->kind == ExprKind::kVar && only.count(width->var.get()) && only.at(width->var.get()))
+        width = only.at(width->var.get());
+      const auto blocks = ir::const_int(width);
+      if (!blocks || *blocks <= 1) return;
+      const ExprPtr collective = collective_in(*e->call->callee);
+      if (!collective) return;
+      Diagnostic d;
+      d.cls = ErrorClass::kCompileError;
+      d.id = "X-32";
+      d.message = "'pld.tensor." + collective_name(collective->op) + "' in '" + e->call->callee->name +
+                  "', which is launched with " + std::to_string(*blocks) + " blocks at " +
+                  e->span.file_line() + ": " + std::to_string(*blocks) + " blocks would each post credits";
+      d.hint = "call it from a single-block kernel";
+      d.span = collective->span;
+      throw Failure(std::move(d));
+    });
+  }
+
+  std::unordered_map<const Function*, ExprPtr> first_;
+};
+
 }  // namespace
 
 void lower_collectives(ir::Module& module, const PassOptions& options) {
   warn_idle_ranks(module, options.world_size);
   check_kernel_collectives(module, options.world_size);
+  BlockRules rules(module);
   for (const auto& f : module.functions) {
     if (f->is_sub_worker || f->is_host()) continue;
     bool any = false;

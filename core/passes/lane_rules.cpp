@@ -154,12 +154,13 @@ class LaneRules {
     const Origin o = origin(a);
     const std::string name = value_text(a);
     if (inside_ && o.core == Origin::Core::kCube) {
-      refuse("'" + name +
-                 "' is produced on the CUBE lane and used inside a pl.split_aiv region; hand it over with "
-                 "pl.aiv_shard(" +
-                 name + ")",
-             *a,
-             "the form is `v = pl.aiv_shard(x)`: write `v = pl.aiv_shard(" + name + ")` in the body and use v");
+      refuse(
+          "'" + name +
+              "' is produced on the CUBE lane and used inside a pl.split_aiv region; hand it over with "
+              "pl.aiv_shard(" +
+              name + ")",
+          *a,
+          "the form is `v = pl.aiv_shard(x)`: write `v = pl.aiv_shard(" + name + ")` in the body and use v");
     }
     if (!inside_ && o.body) {
       refuse("'" + name +

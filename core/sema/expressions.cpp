@@ -25,11 +25,11 @@ ExprPtr FunctionBuilder::to_expr(const Value& v, const Span& span) {
             ErrorClass::kTypeError, span,
             "pl.RUNTIME is a compile-time marker for a scalar argument and cannot be used in an expression");
       }
-      reject(ErrorClass::kParserTypeError, span,
-             "Unsupported closure variable type: " +
-                 (v.host.kind == HostKind::kDType ? std::string("DataType")
-                  : v.host.text.empty()           ? std::string("object")
-                                                  : v.host.text));
+      reject(
+          ErrorClass::kParserTypeError, span,
+          "Unsupported closure variable type: " + (v.host.kind == HostKind::kDType ? std::string("DataType")
+                                                   : v.host.text.empty()           ? std::string("object")
+                                                                                   : v.host.text));
     case Value::Kind::kNothing:
       break;
   }

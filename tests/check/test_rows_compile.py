@@ -259,6 +259,19 @@ ERRORS = [
         },
         ["split_aiv"],
     ),
+    *[
+        (
+            "X-32",
+            {"kernel": f"signal = pld.tensor.barrier(signal)  # <- here\n{COPY}", "device": launch},
+            ["pld.tensor.barrier", "2 blocks"],
+        )
+        for launch in (
+            "with pl.spmd(2):\n    y = kernel(x, y, data, signal)",
+            "for i in pl.spmd(2):\n    y = kernel(x, y, data, signal)",
+            "with pl.cluster():\n    with pl.spmd(2):\n        y = kernel(x, y, data, signal)",
+            "blocks = 2\ny, tid = pl.spmd_submit(kernel, x, y, data, signal, core_num=blocks)",
+        )
+    ],
     ("X-34", {"kernel": "r = pld.tensor.put(data, 0, x)\ny = pl.store(r, [0, 0], y)  # <- here"}, ["'r'"]),
     ("X-54", load("[0, 1]"), ["remote_load", "dimension 1", "offset 1 + extent 64", "64"]),
     ("X-54", load("[0, -1]"), ["remote_load", "dimension 1", "-1"]),

@@ -266,6 +266,16 @@ ROWS = {
         "EE-",
         ["differs in shape", "target [1, 32]", "target [1, 64]"],
     ),
+    "X-51, blocks counted at run time": (
+        "X-51",
+        {
+            "kernel": MEET.replace("\n", "  # <- here\n") + COPY,
+            "device": "with pl.spmd(pld.nranks(pld.get_comm_ctx(data))):\n    y = kernel(x, y, data, signal)",
+        },
+        2,
+        "EE-",
+        ["barrier", "2 blocks"],
+    ),
     "X-52": (
         "X-52",
         body(NOTIFY.format(NEXT, "me", 1, "AtomicAdd"), WAIT.format(NEXT, 1, "Ge"), MEET.strip() + "  # <- here"),
