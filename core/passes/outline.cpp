@@ -404,6 +404,7 @@ void outline(ir::Module& module) {
   for (const auto& f : stage) {
     if (f->opaque_kernel || (f->type == FunctionType::kOpaque && !f->is_host() && is_kernel_body(*f))) {
       f->type = FunctionType::kInCore;
+      if (f->level == ir::Level::kNone) f->level = ir::Level::kChipDie;
       f->opaque_kernel = false;
     }
     if (f->is_sub_worker || f->is_kernel() || f->type == FunctionType::kGroup ||
@@ -418,8 +419,10 @@ void outline(ir::Module& module) {
     }
     // An entry that says nothing of its type builds tasks (01 L-44); beside an Orchestration function it is a
     // fragment, whose body its callers have taken over (04 PRG-2).
-    if (f->type == FunctionType::kOpaque && !f->is_host() && !has_orchestration && !called.count(f.get()))
+    if (f->type == FunctionType::kOpaque && !f->is_host() && !has_orchestration && !called.count(f.get())) {
       f->type = FunctionType::kOrchestration;
+      if (f->level == ir::Level::kNone) f->level = ir::Level::kChip;
+    }
   }
   module.functions = std::move(result);
   for (const auto& f : module.functions) {

@@ -169,11 +169,7 @@ void FunctionBuilder::assign(const std::string& name, Value value, const Span& s
   }
   note_rebinding(name, value, span);
   ExprPtr e = value.expr;
-  if (e->untyped) {
-    auto typed = std::make_shared<ir::Expr>(*e);
-    typed->untyped = false;
-    e = typed;
-  }
+  if (e->untyped) e = ir::convert_scalar(e, e->type->dtype, "a literal");
   TypePtr type = e->type;
   // `b = a` copies a tile (01 L-185): the statement does, so the new name has a storage of its own.
   if (plain_copy && type->is_tile() && e->kind == ir::ExprKind::kVar)

@@ -71,11 +71,7 @@ Value FunctionBuilder::eval_yield(const syn::Expr& call, const std::vector<std::
   std::vector<TypePtr> types;
   for (size_t i = 0; i < names.size(); ++i) {
     ExprPtr e = to_expr(got[i], span);
-    if (e->untyped) {
-      auto typed = std::make_shared<ir::Expr>(*e);
-      typed->untyped = false;
-      e = typed;
-    }
+    if (e->untyped) e = ir::convert_scalar(e, e->type->dtype, "a literal");
     if (i < y.types.size() && !meets(*y.types[i], *e->type)) {
       reject(ErrorClass::kParserTypeError, list[i]->span,
              "The arms of this 'if' yield different types to '" + names[i] + "': the 'if' arm " +

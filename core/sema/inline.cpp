@@ -182,7 +182,11 @@ void FunctionBuilder::bind_inline_param(Frame& frame, const syn::Param& param, c
     if (t && t->is_array_like()) bind_annotation_symbols(*param.annotation, value, span);
     a = annotation(*param.annotation, AnnotationUse::kInlineParam);
     frame_ = caller;
-    if (a.has_direction) {
+    // The parameters of an orchestration fragment keep theirs: they are a signature (01 L-44, L-59).
+    const FunctionSource& f = *frame.source;
+    const bool helper = f.decl == DeclKind::kInlineHelper || f.decl == DeclKind::kJitInline ||
+                        f.type == ir::FunctionType::kInline;
+    if (a.has_direction && helper) {
       Diagnostic d;
       d.cls = ErrorClass::kTypeError;
       d.id = "W-DEPRECATED";

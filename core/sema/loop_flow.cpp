@@ -99,11 +99,7 @@ void FunctionBuilder::run_loop(LoopInfo& loop, const ir::StmtPtr& stmt, const st
                name != loop.variable) {
       // A compile-time value that the body replaces becomes a variable here.
       ExprPtr e = b.value.expr;
-      if (e->untyped) {
-        auto typed = std::make_shared<ir::Expr>(*e);
-        typed->untyped = false;
-        e = typed;
-      }
+      if (e->untyped) e = ir::convert_scalar(e, e->type->dtype, "a literal");
       auto n = std::make_shared<Binding>(b);
       n->kind = Binding::Kind::kVar;
       n->var = variable(name, e->type, b.span);

@@ -292,11 +292,7 @@ void FunctionBuilder::exec_range(const syn::Stmt& s, const std::string& iterator
   const bool control = place() != ir::kPlaceKernel;
   for (size_t i = 0; i < inits.size(); ++i) {
     ExprPtr& e = inits[i];
-    if (e->untyped) {
-      auto typed = std::make_shared<ir::Expr>(*e);
-      typed->untyped = false;
-      e = typed;
-    }
+    if (e->untyped) e = ir::convert_scalar(e, e->type->dtype, "a literal");
     const ir::Type& t = *e->type;
     if (control && loop.kind == LoopInfo::Kind::kParallel && t.dtype != DType::kTaskId &&
         (t.is_scalar() || t.kind == ir::TypeKind::kArray)) {

@@ -135,11 +135,7 @@ void FunctionBuilder::exec_while_carry(const syn::Stmt& s, const syn::Expr& call
   std::vector<std::string> init_names(v.items.size());
   for (size_t i = 0; i < v.items.size(); ++i) {
     ExprPtr e = to_expr(v.items[i], init->span);
-    if (e->untyped) {
-      auto typed = std::make_shared<ir::Expr>(*e);
-      typed->untyped = false;
-      e = typed;
-    }
+    if (e->untyped) e = ir::convert_scalar(e, e->type->dtype, "a literal");
     inits.push_back(e);
     if (i < init->items.size() && init->items[i]->kind == ExprKind::kName)
       init_names[i] = init->items[i]->text;

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pypto.language as pl
 import pytest
+from pypto import ir
 from pypto.runtime import RunConfig
 from rejections import define, kernel, orchestration
 
@@ -248,3 +249,31 @@ def returns_a_number(x: pl.Tensor, out: pl.Out[pl.Tensor]):
 def test_a_returned_number_does_not_reach_the_caller():  # 04 PRG-10
     with pytest.warns(UserWarning, match="W-RETURN-DROPPED.*'returns_a_number' returns 8"):
         returns_a_number.compile(np.zeros((8, 16), np.float32), np.zeros((8, 16), np.float32))
+
+
+def test_directions_of_fragments_are_no_markers_of_helpers(tmp_path):  # L-44, L-59
+    text = """
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.{})
+    def fragment(self, x: pl.Tensor[[4, 8], pl.FP32], o: pl.Out[pl.Tensor[[4, 8], pl.FP32]]):
+        o = self.k(x, o)
+        return o
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def k(self, x: pl.Tensor[[4, 8], pl.FP32], o: pl.Out[pl.Tensor[[4, 8], pl.FP32]]):
+        return pl.store(pl.neg(pl.load(x, [0, 0], [4, 8])), [0, 0], o)
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, x: pl.Tensor[[4, 8], pl.FP32], o: pl.Out[pl.Tensor[[4, 8], pl.FP32]]):
+        o = self.fragment(x, o)
+        return o
+"""
+    x = np.arange(32, dtype=np.float32).reshape(4, 8)
+    for kind in ("Graph", "Opaque"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            program = define(tmp_path, text.format(kind))["P"]
+            o = np.zeros_like(x)
+            ir.compile(program)(x, o)
+        np.testing.assert_array_equal(o, -x)

@@ -7,6 +7,7 @@ import numpy as np
 import pypto.language as pl
 import pytest
 from pypto import ir
+from pypto.ir.pass_manager import PassManager
 from pypto.language.parser.diagnostics import ParserSyntaxError, UndefinedVariableError
 
 TEXT = """\
@@ -255,3 +256,29 @@ def test_a_name_without_a_short_spelling_does_not_change_the_others():
     again = pl.parse(first)
     assert ir.structural_equal(program, again, enable_auto_mapping=True)
     assert again.as_python() == first
+
+
+def test_a_named_float_is_the_constant_that_its_text_names():
+    # L-12, L-79: 0.7978845608 is no FP32 number, and `c` holds the nearest one, as a literal in the call would
+    program = pl.parse(
+        "@pl.program\nclass P:\n    "
+        + FUNCTION.replace(
+            "    return pl.store(pl.neg(pl.load(x, [0, 0], [8, 16])), [0, 0], y)",
+            "    c = 0.7978845608\n    return pl.store(pl.mul(pl.load(x, [0, 0], [8, 16]), c), [0, 0], y)",
+        )
+        .replace("(x: pl", "(self, x: pl")
+        .replace("\n", "\n    ")
+    )
+    again = pl.parse(program.as_python())
+    assert ir.structural_equal(program, again, enable_auto_mapping=True)
+    assert again.as_python() == program.as_python()
+    x = np.linspace(-3, 3, 128, dtype=np.float32).reshape(8, 16)
+    y = np.zeros_like(x)
+    ir.compile(program)(x, y)
+    np.testing.assert_array_equal(y, x * np.float32(0.7978845608))
+
+
+def test_an_entry_without_a_type_prints_the_level_that_it_gets():  # L-44, L-79
+    text = TEXT.replace("@pl.function(type=pl.FunctionType.Orchestration)", "@pl.function")
+    lowered = PassManager.get_strategy().run_passes(pl.parse(text))
+    assert "type=pl.FunctionType.Orchestration, level=pl.Level.CHIP)" in lowered.as_python()

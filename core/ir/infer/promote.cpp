@@ -114,6 +114,8 @@ ExprPtr convert_scalar(ExprPtr value, DType dtype, const std::string& what) {
     if (!value->untyped) return value;
     auto typed = std::make_shared<Expr>(*value);
     typed->untyped = false;
+    if (typed->kind == ExprKind::kFloat)
+      typed->float_value = infer::round_to_dtype(typed->float_value, dtype);
     return typed;
   }
   const auto mismatch = [&]() {
