@@ -656,9 +656,32 @@ bool communicates(const Function& f) {
   return found;
 }
 
+/// A kernel that `m` has not got: says what it has, at its entry.
+[[noreturn]] void refuse_kernel(const ir::Module& m, const std::string& kernel) {
+  std::vector<std::string> names;
+  for (const auto& f : m.functions) {
+    if (f->is_kernel()) names.push_back(f->name);
+  }
+  const ir::FunctionPtr entry = m.entry() ? m.entry() : m.functions.empty() ? nullptr : m.functions.front();
+  const Span span = entry ? entry->span : Span();
+  const std::string what = "program '" + m.name + "' has no kernel '" + kernel + "'";
+  if (names.empty()) {
+    fail(ErrorClass::kValueError,
+         what + ": it has no kernels at all" + (entry ? ", '" + entry->name + "' calls none" : ""), span,
+         "call a function with type=pl.FunctionType.InCore or a @pl.jit.incore function, or open a "
+         "`with pl.at(level=pl.Level.CORE_GROUP):` region");
+  }
+  std::string known;
+  for (const auto& n : names) known += (known.empty() ? "'" : ", '") + n + "'";
+  const std::string near = nearest(kernel, names);
+  fail(ErrorClass::kValueError,
+       what + "; " + (names.size() == 1 ? "its kernel is " : "its kernels are ") + known, span,
+       near.empty() ? "name one of its kernels, or none for all of them" : "did you mean '" + near + "'?");
+}
+
 }  // namespace
 
-std::string comm_skeleton(const ir::Module& module, const std::string& kernel, bool fold) {
+std::string comm_skeleton(const ir::Module& module, const std::optional<std::string>& kernel, bool fold) {
   const ir::Module* m = &module;
   ir::ModulePtr copy;
   if (!module.lowered) {
@@ -668,19 +691,11 @@ std::string comm_skeleton(const ir::Module& module, const std::string& kernel, b
     m = copy.get();
   }
   const ThreadedRanks ranks(*m);
-  if (!kernel.empty()) {
+  if (kernel) {
     for (const auto& f : m->functions) {
-      if (f->name == kernel) return Skeleton(*f, ranks, fold).run();
+      if (f->name == *kernel) return Skeleton(*f, ranks, fold).run();
     }
-    std::vector<std::string> names;
-    for (const auto& f : m->functions) {
-      if (f->is_kernel()) names.push_back(f->name);
-    }
-    std::string known;
-    for (const auto& n : names) known += (known.empty() ? "" : ", ") + n;
-    const std::string near = nearest(kernel, names);
-    fail(ErrorClass::kValueError, "the program has no kernel '" + kernel + "'; its kernels are: " + known, {},
-         near.empty() ? "" : "did you mean '" + near + "'?");
+    refuse_kernel(*m, *kernel);
   }
   std::string out;
   for (const auto& f : m->functions) {

@@ -61,7 +61,7 @@ void register_analysis(nb::module_& m) {
   m.def(
       "comm_skeleton",
       [](const PyProgram& p, const std::optional<std::string>& kernel, bool fold) {
-        return guarded([&] { return passes::comm_skeleton(*p.module, kernel.value_or(""), fold); });
+        return guarded([&] { return passes::comm_skeleton(*p.module, kernel, fold); });
       },
       nb::arg("program"), nb::arg("kernel").none() = nb::none(), nb::arg("fold") = true);
 }

@@ -222,12 +222,26 @@ std::vector<int> returns(const PyCompiled& c, std::optional<std::string> entry) 
   return c.code->functions[static_cast<size_t>(entry_index(c, entry))].result_params;
 }
 
+/// A function that the program has not got, by name: says which it has.
+[[noreturn]] void refuse_function(const PyCompiled& c, const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& f : c.code->functions) names.push_back(f.name);
+  std::string known;
+  for (const auto& n : names) known += (known.empty() ? "'" : ", '") + n + "'";
+  const std::string near = nearest(name, names);
+  fail(ErrorClass::kKeyError,
+       "program '" + c.code->name + "' has no function '" + name + "'; " +
+           (names.empty() ? std::string("it has none at all") : "its functions are " + known),
+       names.empty() ? Span() : c.code->functions.front().span,
+       near.empty() ? "" : "did you mean '" + near + "'?");
+}
+
 }  // namespace
 
 int entry_index(const PyCompiled& c, const std::optional<std::string>& entry) {
   if (entry) {
     const int i = c.code->find(*entry);
-    if (i < 0) fail(ErrorClass::kKeyError, "program '" + c.code->name + "' has no function '" + *entry + "'");
+    if (i < 0) refuse_function(c, *entry);
     return i;
   }
   if (c.code->entry < 0) {

@@ -370,7 +370,14 @@ void bind_exprs(nb::module_& m) {
     for (const auto& [text, form] : forms) {
       if (text == space && ir::find_op(form, leaf)) return PyOp{name};
     }
-    throw nb::value_error(("there is no operation '" + name + "'").c_str());
+    std::vector<std::string> known;
+    for (const auto& [text, form] : forms) {
+      for (const auto& op : ir::op_names(form)) known.push_back((text.empty() ? "" : text + ".") + op);
+    }
+    const std::string near = nearest(name, known);
+    const std::string advice = near.empty() ? "; operations are named as in 'tile.add' or 'tensor.matmul'"
+                                            : "; did you mean '" + near + "'?";
+    throw nb::value_error(("there is no operation '" + name + "'" + advice).c_str());
   });
 }
 

@@ -43,6 +43,15 @@ def test_mutants(first, tmp_path):  # 04 ERR-4, ERR-7, ERR-8
     assert not wrong, "\n\n".join(wrong)
 
 
+# Mutants that failed once, each of a kind of its own.
+FOUND = (2220,)
+
+
+def test_mutants_found_bad(tmp_path):  # 04 ERR-1, ERR-4
+    wrong = [text for seed in FOUND for text in judge(range(seed, seed + 1), tmp_path)]
+    assert not wrong, "\n\n".join(wrong)
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("first", range(200, 4000, 200))
 def test_many_mutants(first, tmp_path):

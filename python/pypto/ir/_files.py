@@ -17,6 +17,8 @@ def serialize(node: Any) -> bytes:
 
 def deserialize(data: bytes) -> Any:
     """Return what `serialize` saved; `ValueError` for anything else. Nothing from the bytes is executed."""
+    if not isinstance(data, bytes):
+        raise TypeError(f"deserialize() takes the bytes that serialize() returned, got {_shown(data)}")
     return _core.deserialize(data)
 
 
@@ -60,43 +62,44 @@ def assert_structural_equal(a: Any, b: Any, enable_auto_mapping: bool = False) -
     raise ValueError(f"the nodes are not structurally equal: {difference}\n--- left\n{a}\n--- right\n{b}")
 
 
-class Op:
-    """An operation of the table."""
-
-    def __init__(self, name: str, signature: str, doc: str) -> None:
-        self.name = name
-        self.signature = signature
-        self.doc = doc
-
-    def __eq__(self, other: object) -> bool:
-        return getattr(other, "name", None) == self.name
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-    def __repr__(self) -> str:
-        return f"Op({self.name!r})"
+Op = _core.Op
 
 
 def get_op(name: str) -> Any:
     """Return the operation called `name`, such as `"tile.add"` or `"tensor.matmul"`; `ValueError` if there is none."""
-    native = getattr(_core, "get_op", None)
-    if native is not None:
-        return native(name)
-    space, _, short = name.rpartition(".")
-    known = []
-    for space_of_row, short_name, signature, doc, identifier in _core.op_table():
-        full = f"{space_of_row}.{short_name}".removeprefix("pl.")
-        if name in (full, f"pl.{full}", identifier) or (not space and short == short_name):
-            return Op(name, signature, doc)
-        known.append(full)
-    import difflib
-
-    near = difflib.get_close_matches(name, known, n=3)
-    hint = f" Did you mean {', '.join(near)}?" if near else ""
-    raise ValueError(f"there is no operation {name!r}.{hint}")
+    if not isinstance(name, str):
+        raise TypeError(f"get_op() takes the name of an operation such as 'tile.add', got {_shown(name)}")
+    return _core.get_op(name)
 
 
-def comm_skeleton(program: Any, kernel: str | None = None, *, fold: bool = True) -> Any:
-    """Return the communication of a lowered program: one line per notify, wait and transfer (03 section 10)."""
+def _shown(value: Any) -> str:
+    return repr(value) if isinstance(value, (int, float, str)) else f"a {type(value).__name__}"
+
+
+def comm_skeleton(program: Any, kernel: str | None = None, *, fold: bool = True) -> str:
+    """Return the communication of a program: one line per notify, wait and transfer (03 section 10).
+
+    Parameters
+    ----------
+    program
+        Lowered or not.
+    kernel
+        Name of one kernel; all that communicate if omitted.
+
+    Raises
+    ------
+    ValueError
+        If the program has no kernel of that name.
+    TypeError
+        If `program` is not a program or `kernel` is not a name.
+    """
+    if not isinstance(program, _core.Program):
+        advice = ""
+        if getattr(program, "program", None) is not None:
+            advice = "; a compiled program keeps it as `.program`"
+        elif hasattr(program, "lower"):
+            advice = "; `.lower(*args)` of a JIT function returns one"
+        raise TypeError(f"comm_skeleton() takes a program, got {_shown(program)}{advice}")
+    if kernel is not None and not isinstance(kernel, str):
+        raise TypeError(f"comm_skeleton(): kernel is the name of a kernel or None, got {_shown(kernel)}")
     return _core.comm_skeleton(program, kernel, fold)

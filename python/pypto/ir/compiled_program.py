@@ -433,7 +433,12 @@ class CompiledProgram(ProgramBase):
 
     def __getitem__(self, name: str) -> Entry:
         if name not in self._native.entries:
-            available = self.orchestration_names or [self._native.entry]
+            available = self.orchestration_names
+            if not available:
+                raise KeyError(
+                    f"compiled[{name!r}]: program {self._name!r} has one entry, {self._native.entry!r}; "
+                    "call the compiled program itself: compiled(...)"
+                )
             raise KeyError(f"{name!r} is not an entry of program {self._name!r}; available: {', '.join(available)}")
         return self._entry(name)
 
