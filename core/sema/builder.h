@@ -223,6 +223,31 @@ struct LoopInfo {
   const std::vector<syn::StmtPtr>* body = nullptr;
 };
 
+/// What the readings of a loop found so far. A loop inside another is read again whenever the outer one is;
+/// it then starts where its last reading ended, or nested loops would cost twice as much per level.
+struct LoopMemo {
+  /// How a name enters the body other than it enters the loop.
+  struct Change {
+    std::vector<bool> shape, valid;  ///< extents that are not known in the body
+    bool pad = false;
+    bool blocks = false;
+    ir::MemorySpace space = ir::MemorySpace::kUnset;  ///< the one it gets in the body
+    std::string undefined;
+    Span undefined_span;
+    std::vector<int> regions;
+    std::vector<std::shared_ptr<ir::Storage>> leaves;  ///< storages it may be besides its own
+  };
+  const std::vector<syn::StmtPtr>* body = nullptr;
+  std::map<std::string, Change> changes;
+  std::vector<size_t> lifted;                      ///< carries that live on chip
+  std::vector<std::pair<size_t, size_t>> serials;  ///< storages that its readings made
+  std::vector<std::unique_ptr<LoopMemo>> inner;    ///< loops of its body in the order they are read
+  size_t next = 0;                                 ///< next of `inner` to be read
+  /// Storages that the last reading of the body made, by name, and how many the present one has made.
+  std::map<std::string, std::vector<std::shared_ptr<ir::Storage>>> made;
+  std::map<std::string, size_t> made_now;
+};
+
 class FunctionBuilder {
  public:
   FunctionBuilder(ProgramBuilder& program, std::shared_ptr<FunctionSource> source);
@@ -460,6 +485,14 @@ class FunctionBuilder {
   void run_loop(LoopInfo& loop, const ir::StmtPtr& stmt, const std::vector<syn::StmtPtr>& body,
                 const std::function<void()>& read, bool at_least_once, bool endless, ir::Block& before);
   void rebind_carries(const LoopInfo& loop, const LoopInfo::Edge& edge);
+  static bool made_by(const LoopMemo& memo, size_t serial, size_t serial0);
+  void succeed(const std::shared_ptr<ir::Storage>& made);
+  std::shared_ptr<ir::Storage> present(std::shared_ptr<ir::Storage> old) const;
+  LoopMemo* recall_loop(const std::vector<syn::StmtPtr>& body, LoopMemo& own);
+  void apply_changes(const LoopMemo& memo, const LoopInfo& loop, Env& entry);
+  void note_changes(LoopMemo& memo, const LoopInfo& loop, const Env& before, const Env& entry,
+                    size_t serial0);
+  void lift_carries(LoopInfo& loop, const std::vector<size_t>& which);
   std::vector<size_t> carries_on_chip(const LoopInfo& loop, const std::vector<LoopInfo::Edge>& back) const;
   void finish_carries(LoopInfo& loop, const ir::StmtPtr& stmt, std::vector<ExprPtr> inits,
                       const std::vector<std::string>& init_names, bool once);
@@ -469,7 +502,7 @@ class FunctionBuilder {
   void check_parallel(LoopInfo& loop, const Flow& end);
   void bind_carries(LoopInfo& loop, const Span& span);
   void collect_parallel_tasks(const LoopInfo& loop, const Env& before);
-  bool changed(const Binding& a, const Binding& b, size_t serial);
+  bool changed(const Binding& a, const Binding& b, size_t serial, const LoopMemo& memo);
   static void assigned_names(const std::vector<syn::StmtPtr>& body, std::set<std::string>& out);
   bool at_least_once(const ExprPtr& start, const ExprPtr& stop, const ExprPtr& step) const;
 
@@ -653,6 +686,8 @@ class FunctionBuilder {
   std::shared_ptr<ir::ScopeInfo> spmd_region_;  ///< the launch whose body is being read
   std::set<std::string> func_attr_keys_;
   std::set<const FunctionSource*> scanned_;
+  LoopMemo* memo_ = nullptr;  ///< of the innermost loop being read
+  std::unordered_map<const ir::Storage*, std::shared_ptr<ir::Storage>> successors_;  ///< in a later reading
   TypePtr pop_type_;  ///< annotation of the variable that the pop being read is assigned to (02 O-2105)
 };
 

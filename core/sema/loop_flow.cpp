@@ -42,7 +42,7 @@ void FunctionBuilder::undo(const Undo& u) {
 }
 
 /// Whether a name enters the body differently from what was assumed.
-bool FunctionBuilder::changed(const Binding& a, const Binding& b, size_t serial0) {
+bool FunctionBuilder::changed(const Binding& a, const Binding& b, size_t serial0, const LoopMemo& memo) {
   if (a.kind != b.kind || a.var != b.var || a.undefined.empty() != b.undefined.empty() ||
       a.blocks != b.blocks) {
     return true;
@@ -63,7 +63,7 @@ bool FunctionBuilder::changed(const Binding& a, const Binding& b, size_t serial0
     *inside = false;
     if (!s) return out;
     for (const auto& leaf : leaves(s)) {
-      if (serial(leaf.get()) >= serial0) {
+      if (made_by(memo, serial(leaf.get()), serial0)) {
         *inside = true;
       } else {
         out.insert(leaf.get());
@@ -113,6 +113,18 @@ void FunctionBuilder::run_loop(LoopInfo& loop, const ir::StmtPtr& stmt, const st
     }
   }
   const size_t serial0 = next_serial_;
+  LoopMemo own;
+  LoopMemo* const outer_memo = memo_;
+  LoopMemo* const memo = recall_loop(body, own);
+  const Env before_body = entry.names;
+  apply_changes(*memo, loop, entry.names);
+  if (!memo->lifted.empty()) {
+    auto lifted = memo->lifted;
+    std::erase_if(lifted, [&](size_t i) {
+      return !loop.carry_types[i]->is_tensor() || loop.carry_types[i]->place != ir::TensorPlace::kGlobal;
+    });
+    lift_carries(loop, lifted);
+  }
   const std::string line = std::to_string(loop.span.line);
   std::vector<LoopInfo::Edge> back;
   Flow end;
@@ -133,9 +145,13 @@ void FunctionBuilder::run_loop(LoopInfo& loop, const ir::StmtPtr& stmt, const st
     ir::Block* outer = block_;
     block_ = &stmt->body;
     loops_.push_back(&loop);
+    memo_ = memo;
+    memo->next = 0;
+    memo->made_now.clear();
     read();
     loop.entry = flow().names;
     exec_block(body);
+    memo_ = outer_memo;
     loops_.pop_back();
     block_ = outer;
     end = flow();
@@ -160,13 +176,14 @@ void FunctionBuilder::run_loop(LoopInfo& loop, const ir::StmtPtr& stmt, const st
         site.span = loop.span;
         site.loop = true;
         const BindingPtr joined = join(name, binding, it->second, site);
-        if (changed(*binding, *joined, serial0)) again = true;
+        if (changed(*binding, *joined, serial0, *memo)) again = true;
         binding = joined;
       }
     }
     const std::vector<size_t> lifted = carries_on_chip(loop, back);
     again |= !lifted.empty() || loop.met_addresses;
     if (!again || attempt >= 8) {
+      if (outer_memo) note_changes(*memo, loop, before_body, entry.names, serial0);
       for (const auto& [name, b] : entry.names) {
         const auto it = next.names.find(name);
         if (b->kind == Binding::Kind::kVar && it->second->kind == Binding::Kind::kVar && b->type->storage &&
@@ -177,12 +194,8 @@ void FunctionBuilder::run_loop(LoopInfo& loop, const ir::StmtPtr& stmt, const st
       break;
     }
     undo(point);
-    for (const size_t i : lifted) {
-      const TypePtr& address = loop.carry_types[i];
-      loop.carry_types[i] = with_storage(with_place(address, ir::TensorPlace::kOnChip),
-                                         join_storage(new_storage(loop.carried[i]), address->storage));
-      loop.carry_vars[i] = variable(loop.carried[i], loop.carry_types[i], loop.span, ir::VarKind::kCarry);
-    }
+    lift_carries(loop, lifted);
+    memo->lifted.insert(memo->lifted.end(), lifted.begin(), lifted.end());
     entry = next;
     for (auto& [name, b] : entry.names) {
       // A variable of the discarded reading that the name now enters with is kept.

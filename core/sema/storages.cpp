@@ -15,6 +15,7 @@ std::shared_ptr<ir::Storage> FunctionBuilder::new_storage(const std::string& nam
   }
   storage_facts_[s.get()].serial = next_serial_++;
   kept_.push_back(s);
+  succeed(s);
   return s;
 }
 
@@ -49,7 +50,9 @@ std::shared_ptr<ir::Storage> FunctionBuilder::join_storage(const std::shared_ptr
   for (const auto& s : all) key.push_back(s.get());
   auto& out = joined_[key];
   if (!out) {
+    LoopMemo* const reading = std::exchange(memo_, nullptr);  // no storage of its own
     out = new_storage(a->name);
+    memo_ = reading;
     storage_facts_[out.get()].members = all;
   }
   return out;
@@ -162,6 +165,7 @@ ExprPtr FunctionBuilder::with_effects(const ExprPtr& e, const Span& span) {
         t->storage->region_local = base_place_ != ir::kPlaceKernel;
         t->storage->region = r->id;
       }
+      succeed(t->storage);
       return t;
     }
     if (t->storage && row.alias != ir::AliasClass::kValue) return t;
