@@ -160,6 +160,8 @@ void OriginScan::run(const ir::Stmt& s) {
         set(s.carries[i].result, inits[i]);
       }
       State exits = state_;
+      // What the last visit ended with holds in this one too: nested loops cost no further rounds.
+      if (const auto known = heads_.find(&s); known != heads_.end()) merge(state_, known->second);
       for (;;) {
         State head = state_;
         std::optional<State> continues, breaks;
@@ -178,6 +180,7 @@ void OriginScan::run(const ir::Stmt& s) {
         state_ = end;
         if (end == head) break;
       }
+      heads_[&s] = std::move(state_);
       state_ = std::move(exits);
       break;
     }

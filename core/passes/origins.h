@@ -50,7 +50,8 @@ class OriginScan {
   static void jump(std::optional<State>& into, const State& from);
 
   State state_;
-  bool dead_ = false;  ///< after break, continue or return
+  std::unordered_map<const ir::Stmt*, State> heads_;  ///< by loop: what holds at the top of its body
+  bool dead_ = false;                                 ///< after break, continue or return
   std::vector<Loop> loops_;
 };
 

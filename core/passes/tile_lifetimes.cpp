@@ -681,6 +681,7 @@ class Lifetimes {
     }
     const auto [from, to] = range_.at(&s);
     Env exits = env_;
+    join(env_, heads_[&s]);  // what the last visit ended with holds in this one too
     for (int round = 0; round < 3; ++round) {
       const Env head = env_;
       loops_.push_back({&s, from, to, {}, {}});
@@ -711,6 +712,7 @@ class Lifetimes {
       env_ = std::move(next);
       if (env_ == head) break;
     }
+    heads_[&s] = std::move(env_);
     env_ = std::move(exits);
     meet(env_, live_.after(s));
   }
@@ -737,6 +739,7 @@ class Lifetimes {
   std::map<std::string, int> memrefs_;
   std::vector<Link> links_;
   Env env_;
+  std::unordered_map<const Stmt*, Env> heads_;  ///< by loop: what holds at the top of its body
   std::vector<Loop> loops_;
   std::map<MemorySpace, int64_t> ring_, reserved_;
 };
