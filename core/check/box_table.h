@@ -4,29 +4,67 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "core/base/chunks.h"
+#include "core/base/prefetch.h"
 #include "core/check/box.h"
 
 namespace pypto::check {
 
-/// Elements with a `box`, found by the bytes they touch. They lie in classes by the size of their extent, so
-/// that a large one does not make looking for small ones slow, and in each class by position in a hash table:
-/// there may be as many as ranks in each of as many histories, and every look would miss the caches on its
-/// way down a tree.
+/// A box as a table keeps it: mostly one run of bytes, so the dimensions of the others lie apart. There may
+/// be millions.
+class StoredBox {
+ public:
+  void set(const Box& b) {
+    base_ = b.base;
+    run_ = b.run;
+    if (b.dims == 0) {
+      whole_ = nullptr;
+    } else if (whole_) {
+      *whole_ = b;
+    } else {
+      whole_ = std::make_unique<Box>(b);
+    }
+  }
+  int64_t begin() const { return base_; }
+  int64_t end() const { return whole_ ? whole_->end() : base_ + run_; }
+  bool is_run() const { return !whole_; }
+  bool is(const Box& b) const {
+    return whole_ ? *whole_ == b : b.dims == 0 && b.base == base_ && b.run == run_;
+  }
+  /// The box; `room` is where it may be put.
+  const Box& get(Box& room) const {
+    if (whole_) return *whole_;
+    room.base = base_;
+    room.run = run_;
+    room.dims = 0;
+    return room;
+  }
+
+ private:
+  int64_t base_ = 0, run_ = 0;
+  std::unique_ptr<Box> whole_;  ///< of a box with dimensions
+};
+
+/// Elements with a `box` (StoredBox), found by the bytes they touch. They lie in classes by the size of their
+/// extent, so that a large one does not make looking for small ones slow, and in each class by position in a
+/// hash table: there may be as many as ranks in each of as many histories, and every look would miss the
+/// caches on its way down a tree.
 template <class T>
 class BoxTable {
  public:
-  /// Calls visit(element) for every element that overlaps `box`; removes it when visit says so.
+  /// Calls visit(box, element) for every element that overlaps `box`; removes it when visit says so.
   template <class Visit>
   void for_each(const Box& box, Visit visit) {
     const int64_t end = box.end();
     for (uint64_t left = used_; left; left &= left - 1) {
       const auto k = static_cast<size_t>(std::countr_zero(left));
       Class& c = classes_[k];
-      const int64_t first = std::max<int64_t>(box.base - (int64_t{1} << k), 0) >> k;
+      const int64_t reach = c.crosses ? (int64_t{1} << k) - 1 : 0;
+      const int64_t first = std::max<int64_t>(box.base - reach, 0) >> k;
       const int64_t last = (end - 1) >> k;
       if (last - first >= static_cast<int64_t>(c.heads.size())) {
         for (Head& head : c.heads) {
@@ -45,7 +83,7 @@ class BoxTable {
     const size_t k = class_of(box);
     if ((used_ >> k & 1) == 0) return nullptr;
     for (uint32_t n = classes_[k].heads[place(classes_[k], box.base >> k)].node; n; n = nodes_[n - 1].next) {
-      if (nodes_[n - 1].value.box == box) return &nodes_[n - 1].value;
+      if (nodes_[n - 1].value.box.is(box)) return &nodes_[n - 1].value;
     }
     return nullptr;
   }
@@ -72,17 +110,32 @@ class BoxTable {
     node.next = head.node;
     head.node = n;
     ++c.elements;
+    c.crosses = c.crosses || (box.end() - 1) >> k != bucket;
     used_ |= uint64_t{1} << k;
-    node.value.box = box;
+    node.value.box.set(box);
     return node.value;
   }
   bool empty() const { return used_ == 0; }
+  /// A look comes soon: what leads to its places moves to the caches.
+  void prefetch_classes() const {
+    if (used_) __builtin_prefetch(&classes_[static_cast<size_t>(std::countr_zero(used_))]);
+    nodes_.prefetch();
+  }
   /// A look at `box` comes soon: its places move to the caches.
   void prefetch(const Box& box) const {
     for (uint64_t left = used_; left; left &= left - 1) {
       const int k = std::countr_zero(left);
       const Class& c = classes_[static_cast<size_t>(k)];
       __builtin_prefetch(&c.heads[first_place(c, box.base >> k)]);
+    }
+  }
+  /// The same a little later, when those places have arrived: the elements there.
+  void prefetch_elements(const Box& box) const {
+    for (uint64_t left = used_; left; left &= left - 1) {
+      const int k = std::countr_zero(left);
+      const Class& c = classes_[static_cast<size_t>(k)];
+      const uint32_t n = c.heads[first_place(c, box.base >> k)].node;
+      if (n) prefetch_object(&nodes_[n - 1]);
     }
   }
   void clear() { *this = BoxTable(); }
@@ -100,10 +153,13 @@ class BoxTable {
     std::vector<Head> heads;  ///< a power of two, open addressing
     size_t buckets = 0;       ///< heads in use
     size_t elements = 0;
+    bool crosses = false;  ///< an element may reach into the next bucket
   };
 
+  /// Elements of class k have more than half of 2^k bytes and at most all of them, the size of a bucket:
+  /// equal pieces of a power of two lie in one bucket each.
   static size_t class_of(const Box& box) {
-    return static_cast<size_t>(std::bit_width(static_cast<uint64_t>(box.end() - box.base)));
+    return static_cast<size_t>(std::bit_width(static_cast<uint64_t>(box.end() - box.base - 1)));
   }
   static size_t first_place(const Class& c, int64_t bucket) {
     // Neighbours lie together.
@@ -131,16 +187,21 @@ class BoxTable {
   }
   template <class Visit>
   void look(size_t k, uint32_t& first, const Box& box, int64_t end, Visit& visit) {
+    Box room;
     for (uint32_t* link = &first; *link;) {
       Node& node = nodes_[*link - 1];
-      const Box& mine = node.value.box;
-      if (mine.base < end && mine.end() > box.base && ((mine.dims | box.dims) == 0 || overlap(box, mine)) &&
-          visit(node.value)) {
+      const StoredBox& mine = node.value.box;
+      if (mine.begin() < end && mine.end() > box.base &&
+          ((mine.is_run() && box.dims == 0) || overlap(box, mine.get(room))) &&
+          visit(mine.get(room), node.value)) {
         const uint32_t n = *link;
         *link = node.next;
         node.next = free_;
         free_ = n;
-        if (--classes_[k].elements == 0) used_ &= ~(uint64_t{1} << k);
+        if (--classes_[k].elements == 0) {
+          used_ &= ~(uint64_t{1} << k);
+          classes_[k].crosses = false;
+        }
       } else {
         link = &node.next;
       }

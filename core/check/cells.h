@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/chunks.h"
+#include "core/base/prefetch.h"
 #include "core/check/clock.h"
 #include "core/ir/enums.h"
 
@@ -171,13 +172,25 @@ class Cells {
       const auto i = static_cast<size_t>(offset / 4);
       if (at_.size() <= i) at_.resize(i + 1, 0);
       at_[i] = number;
-    } else if (2 * cells_.size() <= at_.size()) {
+    } else if (4 * cells_.size() <= at_.size()) {
       at_[place(offset)] = number;
     } else {
       at_.assign(2 * at_.size(), 0);
       for (uint32_t k = 0; k < offsets_.size(); ++k) at_[place(offsets_[k])] = k + 1;
     }
     return made;
+  }
+  /// A look at the cell comes soon: first where it is, then itself, move to the caches.
+  void prefetch_place(int64_t offset) const {
+    if (at_.empty()) return;
+    __builtin_prefetch(&at_[dense_ ? index_of(offset) : first_place(offset)]);
+  }
+  void prefetch_cell(int64_t offset) const {
+    if (at_.empty()) return;
+    const uint32_t number = at_[dense_ ? index_of(offset) : first_place(offset)];
+    if (number == 0) return;
+    if (!dense_) __builtin_prefetch(&offsets_[number - 1]);
+    prefetch_object(&cells_[number - 1]);
   }
   ListPool<Mod> mods;
   ListPool<WaitNote> waits;
@@ -186,13 +199,18 @@ class Cells {
   static constexpr int64_t kDense =
       65536;  ///< bytes: larger signals are mostly rows of which a rank uses one cell
 
-  /// Where `offset` is in the hash table, or would be.
-  size_t place(int64_t offset) const {
-    const size_t mask = at_.size() - 1;
+  size_t index_of(int64_t offset) const { return std::min(static_cast<size_t>(offset / 4), at_.size() - 1); }
+  /// Where looking for `offset` in the hash table begins.
+  size_t first_place(int64_t offset) const {
     // A rank mostly uses a column of cells: those of sixteen pages one after the other lie together.
     const auto cell = static_cast<uint64_t>(offset) / 4, page = cell >> 10,
                group = page / 16 << 10 | (cell & 1023);
-    size_t i = ((group * 0x9E3779B97F4A7C15ull >> 32 << 4) + page % 16) & mask;
+    return ((group * 0x9E3779B97F4A7C15ull >> 32 << 4) + page % 16) & (at_.size() - 1);
+  }
+  /// Where `offset` is in the hash table, or would be.
+  size_t place(int64_t offset) const {
+    const size_t mask = at_.size() - 1;
+    size_t i = first_place(offset);
     while (at_[i] && offsets_[at_[i] - 1] != offset) i = (i + 1) & mask;
     return i;
   }

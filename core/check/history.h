@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "core/check/box_table.h"
@@ -42,23 +43,23 @@ class History {
   template <class Visit>
   void visit(const Box& box, Visit visit) {
     visit_writes(box, visit);
-    reads_.for_each(box, [&](Reads& r) {
-      remove(r, [&](size_t i) { return visit(r.box, r.entry(i)); });
+    reads_.for_each(box, [&](const Box& where, Reads& r) {
+      remove(r, [&](size_t i) { return visit(where, r.entry(i)); });
       return r.size == 0;
     });
   }
   /// The same without plain reads.
   template <class Visit>
   void visit_writes(const Box& box, Visit visit) {
-    writes_.for_each(box, [&](Write& w) { return visit(w.box, w.entry); });
+    writes_.for_each(box, [&](const Box& where, Write& w) { return visit(where, w.entry); });
   }
   /// Removes the reads inside `box` that `known(chain, epoch)` and `may_go(entry)` accept.
   template <class Known, class MayGo>
   void prune_reads(const Box& box, Known known, MayGo may_go) {
-    reads_.for_each(box, [&](Reads& r) {
-      if (!covers(box, r.box)) return false;
+    reads_.for_each(box, [&](const Box& where, Reads& r) {
+      if (!covers(box, where)) return false;
       remove(r, [&](size_t i) {
-        const Entry::Stamp& stamp = r.stamp(i);
+        const Entry::Stamp stamp = r.stamp(i);
         return known(stamp.chain, stamp.epoch) && may_go(r.entry(i));
       });
       return r.size == 0;
@@ -82,6 +83,14 @@ class History {
     writes_.prefetch(box);
     reads_.prefetch(box);
   }
+  void prefetch_classes() const {
+    writes_.prefetch_classes();
+    reads_.prefetch_classes();
+  }
+  void prefetch_elements(const Box& box) const {
+    writes_.prefetch_elements(box);
+    reads_.prefetch_elements(box);
+  }
   void clear() {
     writes_.clear();
     reads_.clear();
@@ -89,31 +98,35 @@ class History {
 
  private:
   struct Write {
+    StoredBox box;
     Entry entry;
-    Box box;
   };
   /// Mostly one, which lies in the element itself; when there are more, all are in the lists.
   struct Reads {
-    size_t size = 0;
-    Entry::Stamp only_stamp;
-    Box box;
+    uint32_t size = 0;
+    StoredBox box;
     Entry only;
-    std::vector<Entry::Stamp> stamps;  ///< of the entries, for fast looks
-    std::vector<Entry> entries;        ///< in order of addition
+    struct More {
+      std::vector<Entry::Stamp> stamps;  ///< of the entries, for fast looks
+      std::vector<Entry> entries;        ///< in order of addition
+    };
+    std::unique_ptr<More> more;
 
-    const Entry& entry(size_t i) const { return size == 1 ? only : entries[i]; }
-    const Entry::Stamp& stamp(size_t i) const { return size == 1 ? only_stamp : stamps[i]; }
+    const Entry& entry(size_t i) const { return size == 1 ? only : more->entries[i]; }
+    Entry::Stamp stamp(size_t i) const {
+      return size == 1 ? Entry::Stamp{only.chain, only.epoch} : more->stamps[i];
+    }
     void add(const Entry& e) {
       if (size == 0) {
         only = e;
-        only_stamp = {e.chain, e.epoch};
       } else {
         if (size == 1) {
-          stamps.assign(1, only_stamp);
-          entries.assign(1, only);
+          if (!more) more = std::make_unique<More>();
+          more->stamps.assign(1, {only.chain, only.epoch});
+          more->entries.assign(1, only);
         }
-        stamps.push_back({e.chain, e.epoch});
-        entries.push_back(e);
+        more->stamps.push_back({e.chain, e.epoch});
+        more->entries.push_back(e);
       }
       ++size;
     }
@@ -125,21 +138,21 @@ class History {
       if (goes(0)) r.size = 0;
       return;
     }
-    size_t kept = 0;
-    for (size_t i = 0; i < r.size; ++i) {
+    if (r.size == 0) return;
+    std::vector<Entry>& entries = r.more->entries;
+    std::vector<Entry::Stamp>& stamps = r.more->stamps;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < r.size; ++i) {
       if (goes(i)) continue;
       if (kept != i) {
-        r.entries[kept] = r.entries[i];
-        r.stamps[kept] = r.stamps[i];
+        entries[kept] = entries[i];
+        stamps[kept] = stamps[i];
       }
       ++kept;
     }
-    if (kept == 1) {
-      r.only = r.entries[0];
-      r.only_stamp = r.stamps[0];
-    }
-    r.entries.resize(kept);
-    r.stamps.resize(kept);
+    if (kept == 1) r.only = entries[0];
+    entries.resize(kept);
+    stamps.resize(kept);
     r.size = kept;
   }
 

@@ -183,7 +183,7 @@ void Actor::deliver() {
       vm::copy_cells(s.target, s.data);
     }
     ObjectRecord& object = sim_.object_of(s.target);
-    if (object.waiters > 0 && !object.dirty) {
+    if (!object.watches.empty() && !object.dirty) {
       object.dirty = true;
       sim_.dirty_.push_back(s.target.buffer->object);
     }
@@ -271,7 +271,7 @@ void Actor::record(const vm::View& v, vm::AccessKind access, ir::OpId op, bool r
   if (clock) clock->touched(v, access != vm::AccessKind::kRead);
   ObjectRecord& object = sim_.object_of(v);
   if (object.window >= 0) Simulation::make_plain(v);
-  if (access != vm::AccessKind::kRead && object.waiters > 0 && !object.dirty) {
+  if (access != vm::AccessKind::kRead && !object.watches.empty() && !object.dirty) {
     object.dirty = true;
     sim_.dirty_.push_back(v.buffer->object);
   }

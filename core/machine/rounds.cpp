@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/base/prefetch.h"
 #include "core/machine/simulation.h"
 #include "core/machine/slice.h"
 
@@ -36,8 +37,7 @@ void Simulation::block(Actor& actor, WaitState wait) {
 void Simulation::wake(Actor& actor) {
   if (actor.state != Actor::State::kBlocked) return;
   if (actor.wait.kind == WaitState::Kind::kSignal) {
-    actor.wait.kind = WaitState::Kind::kNone;
-    actor.wait.buffer = vm::BufferRef();
+    actor.wait.kind = WaitState::Kind::kNone;  // the wait runs again, on the cell that stands there
   } else {
     actor.wait = WaitState();
   }
@@ -57,8 +57,7 @@ void Simulation::watch_cell(const vm::Buffer* buffer, int64_t offset, Actor* act
   w.actor = actor;
   w.task = task;
   if (task) w.condition = task->conditions.size() - 1;
-  watches_[buffer].push_back(w);
-  ++objects[static_cast<size_t>(buffer->object)].waiters;
+  objects[static_cast<size_t>(buffer->object)].watches.push_back(w);
 }
 
 // ------------------------------------------------------------------ rounds
@@ -99,8 +98,9 @@ void Simulation::run_round() {
     if (policy.timed()) hold_back_by_time();
   }
   if (policy.weighted()) hold_slow_ranks();
-  for (Actor* actor : runnable_) {
-    step_actor(*actor);
+  for (size_t i = 0; i < runnable_.size(); ++i) {
+    prefetch_actors(i);
+    step_actor(*runnable_[i]);
     poll_interrupt();  // a round of a thousand ranks that spin takes many seconds (04 DST-34)
   }
   commit();
@@ -108,6 +108,64 @@ void Simulation::run_round() {
   note_quiet_groups();
   start_steps();
   schedule();
+}
+
+/// Ranks take turns in every round: of a thousand, none finds in the caches what it left there. While others
+/// run, it moves there, one pointer further with each of them.
+void Simulation::prefetch_actors(size_t next) const {
+  constexpr size_t kMany = 32;
+  if (runnable_.size() < kMany) return;
+  const auto actor = [&](size_t ahead) {
+    return next + ahead < runnable_.size() ? runnable_[next + ahead] : nullptr;
+  };
+  if (const Actor* a = actor(7)) prefetch_object(a);
+  if (const Actor* a = actor(6)) {
+    prefetch_object(a->fiber.get());
+    prefetch_object(a->wait.buffer.get());
+    __builtin_prefetch(&a->dispatch);
+    prefetch_object(&a->dispatch.comm);
+    __builtin_prefetch(&a->dispatch.live);
+    if (a->task) {
+      __builtin_prefetch(&a->task->blocks);
+      __builtin_prefetch(&a->task->handle);
+    }
+  }
+  for (size_t left = check::Checker::kAhead; left > 0; --left) {
+    const Actor* a = actor(left);
+    if (!a) continue;
+    const vm::Buffer* cell = a->wait.buffer.get();
+    if (checking) checker->prefetch(a->id, cell ? cell->object : -1, a->wait.offset, static_cast<int>(left));
+    if (!a->fiber || a->fiber->frames.empty()) continue;
+    const vm::Frame& frame = a->fiber->frames.back();
+    switch (left) {
+      case 4:
+        prefetch_object(&frame);
+        if (cell) prefetch_object(&objects[static_cast<size_t>(cell->object)]);
+        break;
+      case 3:
+        prefetch_bytes(frame.s.data(), frame.s.size() * sizeof(vm::Scalar));
+        for (const vm::ParamInfo& p : frame.fn->params) {
+          if (p.reg.cls == vm::RegClass::kView) prefetch_object(&frame.v[static_cast<size_t>(p.reg.index)]);
+        }
+        if (cell) Slice::of(cell).prefetch(a->wait.offset);
+        break;
+      case 2:
+        for (const vm::ParamInfo& p : frame.fn->params) {
+          if (p.reg.cls == vm::RegClass::kView)
+            prefetch_object(frame.v[static_cast<size_t>(p.reg.index)].buffer.get());
+        }
+        break;
+      case 1:
+        for (const vm::ParamInfo& p : frame.fn->params) {
+          if (p.reg.cls != vm::RegClass::kView) continue;
+          const vm::Buffer* b = frame.v[static_cast<size_t>(p.reg.index)].buffer.get();
+          if (b && b->object >= 0) prefetch_object(&objects[static_cast<size_t>(b->object)]);
+        }
+        break;
+      default:
+        break;
+    }
+  }
 }
 
 /// Leaves the actors of ranks that sit this round out for the next one; when only such could run, they do.
@@ -269,10 +327,8 @@ void Simulation::apply(PendingNotify& n) {
 }
 
 void Simulation::look_at_cell(const vm::Buffer* buffer, int64_t offset) {
-  if (objects[static_cast<size_t>(buffer->object)].waiters == 0) return;
-  const auto found = watches_.find(buffer);
-  if (found == watches_.end()) return;
-  std::vector<Watch>& list = found->second;
+  std::vector<Watch>& list = objects[static_cast<size_t>(buffer->object)].watches;
+  if (list.empty()) return;
   const int32_t value = load_cell(buffer, offset);
   size_t kept = 0;
   for (size_t i = 0; i < list.size(); ++i) {
@@ -290,11 +346,7 @@ void Simulation::look_at_cell(const vm::Buffer* buffer, int64_t offset) {
         done = true;
       }
     }
-    if (done) {
-      --objects[static_cast<size_t>(buffer->object)].waiters;
-    } else {
-      list[kept++] = w;
-    }
+    if (!done) list[kept++] = w;
   }
   list.resize(kept);
 }
@@ -307,10 +359,8 @@ void Simulation::recheck_cells() {
     const WindowBuffer& w = windows[static_cast<size_t>(record.window)];
     const int member = domains[static_cast<size_t>(w.domain)].index_of[static_cast<size_t>(record.rank)];
     const vm::Buffer* buffer = w.slices[static_cast<size_t>(member)].get();
-    const auto found = watches_.find(buffer);
-    if (found == watches_.end()) continue;
     std::vector<int64_t> offsets;
-    for (const Watch& watch : found->second) offsets.push_back(watch.offset);
+    for (const Watch& watch : record.watches) offsets.push_back(watch.offset);
     std::sort(offsets.begin(), offsets.end());
     offsets.erase(std::unique(offsets.begin(), offsets.end()), offsets.end());
     for (const int64_t offset : offsets) look_at_cell(buffer, offset);

@@ -178,6 +178,7 @@ class Simulation final : public check::Sink {
   // rounds.cpp
   void rounds();
   void run_round();
+  void prefetch_actors(size_t next) const;
   void hold_slow_ranks();
   void step_actor(Actor& actor);
   void finish_actor(Actor& actor);
@@ -235,13 +236,6 @@ class Simulation final : public check::Sink {
   std::vector<LogEntry> held_;  ///< withheld from earlier rounds, in order of issue
   Chunks<PendingNotify> notifies_;
   std::vector<Block*> notifying_blocks_;
-  struct Watch {
-    int64_t offset = 0;
-    Actor* actor = nullptr;
-    Task* task = nullptr;
-    size_t condition = 0;
-  };
-  std::unordered_map<const vm::Buffer*, std::vector<Watch>> watches_;
   std::vector<int32_t> dirty_;
   std::vector<Task*> completions_;
   std::vector<std::unique_ptr<Block>> finished_blocks_;  ///< freed at the end of the commit

@@ -67,12 +67,12 @@ void Slice::set_in_table(int64_t offset, int32_t value) {
     return;
   }
   if (value == 0) return;
-  if (2 * (cells_ + 1) > table_.size()) {
+  if (4 * (cells_ + 1) > table_.size()) {  // neighbours come in full groups, which make long ways round
     std::vector<Entry> old = std::move(table_);
     // Cells that are zero again need no entry.
     const auto used = static_cast<size_t>(
         std::count_if(old.begin(), old.end(), [](const Entry& e) { return e.value != 0; }));
-    table_.assign(4 * (used + 1) > old.size() ? 2 * old.size() : old.size(), Entry());
+    table_.assign(8 * (used + 1) > old.size() ? 2 * old.size() : old.size(), Entry());
     for (const Entry& e : old) {
       if (e.value != 0) table_[place(e.cell)] = e;
     }

@@ -35,6 +35,14 @@ struct ArgValue {
   std::string name;  ///< of the root as the user knows it
 };
 
+/// A condition on a cell that is looked at whenever the cell changes: of a blocked actor or of a waiter task.
+struct Watch {
+  int64_t offset = 0;
+  Actor* actor = nullptr;
+  Task* task = nullptr;
+  size_t condition = 0;
+};
+
 /// Record of storage that more than one actor can see; vm::Buffer::object is its index.
 struct ObjectRecord {
   std::string name;
@@ -43,10 +51,10 @@ struct ObjectRecord {
   bool manual_dep = false;  ///< create_tensor(..., manual_dep=True)
   bool heap = false;        ///< counts in the output heap of its device
   bool live = false;
-  int32_t waiters = 0;           ///< blocked waits on cells of this slice
   int32_t pending_notifies = 0;  ///< logged in this round, not committed
   bool carried = false;          ///< holds what an earlier call wrote (03 W-31)
   bool dirty = false;            ///< plainly written in this round while somebody waited
+  std::vector<Watch> watches;    ///< open conditions on cells of this slice
   /// Rows that an all_to_all_v left unspecified (03 X-67), strict checking only.
   struct Unspecified {
     check::Box box;
