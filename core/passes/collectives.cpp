@@ -158,6 +158,7 @@ class BlockRules {
 }  // namespace
 
 void lower_collectives(ir::Module& module, const PassOptions& options) {
+  check_pinned_ranks(module, options.device_ids);
   warn_idle_ranks(module, options.world_size);
   check_kernel_collectives(module, options.world_size);
   BlockRules rules(module);

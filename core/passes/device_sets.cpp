@@ -159,6 +159,7 @@ void WindowScan::visit(const ir::Block& block) {
         }
         const DeviceSet set = target(x->call->device);
         reached_.join(set);
+        pins_.emplace_back(set, x->span);
         if (!pin_.known()) {
           pin_ = x->span;
           for (const auto& [var, span] : loop_spans_) {
@@ -191,6 +192,32 @@ DeviceSet WindowScan::devices(const ExprPtr& window) const {
 int64_t WindowScan::size(const DeviceSet& set) const {
   if (set.world) return world_size_ > 0 ? world_size_ : -1;
   return static_cast<int64_t>(set.ranks.size());
+}
+
+void check_pinned_ranks(const ir::Module& module, const std::vector<int>& device_ids) {
+  const auto size = static_cast<int64_t>(device_ids.size());
+  if (size == 0) return;
+  for (const auto& f : module.functions) {
+    if (!f->is_host() || f->is_sub_worker) continue;
+    const WindowScan scan(*f, static_cast<int>(size));
+    for (const auto& [set, span] : scan.pins()) {
+      for (const int64_t rank : set.ranks) {
+        if (rank >= 0 && rank < size) continue;
+        std::string ids;
+        for (size_t i = 0; i < device_ids.size() && i < 16; ++i)
+          ids += (i ? ", " : "") + std::to_string(device_ids[i]);
+        if (device_ids.size() > 16) ids += ", ...";
+        Diagnostic d;
+        d.cls = ErrorClass::kCompileError;
+        d.id = "X-6";
+        d.message = "device=" + std::to_string(rank) + " is outside [0, " + std::to_string(size) +
+                    ") (device_ids [" + ids + "])";
+        d.hint = "fix the loop bound or device_ids";
+        d.span = span;
+        throw Failure(std::move(d));
+      }
+    }
+  }
 }
 
 void warn_idle_ranks(ir::Module& module, int world_size) {

@@ -35,6 +35,8 @@ class WindowScan {
   /// Ranks that some dispatch pins or may reach, and where the first of the pinning loops or calls stands.
   const DeviceSet& reached() const { return reached_; }
   const Span& pin() const { return pin_; }
+  /// The ranks that each pinned dispatch names by constants, and where it stands.
+  const std::vector<std::pair<DeviceSet, Span>>& pins() const { return pins_; }
   /// Number of ranks of the domain, or -1 when it is the world and that is not known.
   int64_t size(const DeviceSet& set) const;
 
@@ -57,7 +59,11 @@ class WindowScan {
   std::vector<std::pair<const ir::Var*, Span>> loop_spans_;
   DeviceSet reached_;
   Span pin_;
+  std::vector<std::pair<DeviceSet, Span>> pins_;
 };
+
+/// Refuses constant ranks outside the world (03 D-32, X-6).
+void check_pinned_ranks(const ir::Module& module, const std::vector<int>& device_ids);
 
 /// Warns of ranks of the world that no dispatch of a host function with pinned dispatches reaches (03 X-8).
 void warn_idle_ranks(ir::Module& module, int world_size);

@@ -5,6 +5,7 @@ Each error names its id, the line in the file and what the row demands; each has
 """
 
 import pytest
+from pypto import CompileError
 from pypto.runtime import RunConfig
 from rows import COPY, arrays, compile_for, line_of, text_of
 
@@ -380,14 +381,41 @@ def test_bf16_adds_by_platform(platform, accepted, load_source):  # 03 X-24, O-3
     assert "bf16" in str(caught.value) and "a5" in str(caught.value)
 
 
+ALONE = """
+@pl.jit
+def alone(y: pl.Out[pl.Tensor[[1, 64], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        y[:, :] = pl.full([1, 64], dtype=pl.FP32, value=1.0)
+    return y
+
+"""
+CONSTANT_RANKS = [
+    dispatch("device=7"),
+    {"bound": "3", "dispatch": "on_device(x[0], y[0], data, signal, device=r)  # <- here"},
+    {"before": ALONE, "dispatch": "on_device(x[r], y[r], data, signal, device=r)\nalone(y[0], device=3)  # <- here"},
+]
+
+
+@pytest.mark.parametrize("pieces", CONSTANT_RANKS)
+def test_constant_ranks_outside_the_world(pieces, load_source):  # 03 D-32, X-6: said by the compiler
+    text = text_of(**pieces)
+    with pytest.raises(CompileError) as caught:
+        compile_for(load_source(text).program, arrays(2), 2, ids=[4, 9])
+    said = str(caught.value)
+    assert said.startswith("X-6: device=") and "[0, 2)" in said and "[4, 9]" in said, said
+    assert f".py:{line_of(text)}:" in said, said
+
+
 @pytest.mark.parametrize("checks", ["default", "strict", "off"])
 @pytest.mark.parametrize(
     "id,pieces,names",
     [
-        ("X-6", dispatch("device=7"), ["7", "[0, 2)", "[4, 9]"]),
         (
             "X-6",
-            {"bound": "3", "dispatch": "on_device(x[0], y[0], data, signal, device=r)  # <- here"},
+            {
+                "before": ALONE,
+                "dispatch": "on_device(x[r], y[r], data, signal, device=r)\nalone(y[r], device=r + 1)  # <- here",
+            },
             ["2", "[0, 2)", "[4, 9]"],
         ),
         (

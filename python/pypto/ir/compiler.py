@@ -102,6 +102,8 @@ def _lower(program: Any, options: CompileOptions, world_size: int) -> tuple[Any,
         "double_buffer_c": options.double_buffer_c,
         "analyze_auto_scopes_for_deps": options.analyze_auto_scopes_for_deps,
         "world_size": world_size,
+        # The one device that stands for no configuration says nothing of the world the program is meant for.
+        "device_ids": options.distributed_config.device_ids if world_size > 1 and options.distributed_config else [],
         "after": watch,
     }
     if profiler is None:
