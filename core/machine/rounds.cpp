@@ -185,6 +185,7 @@ void Simulation::step_actor(Actor& actor) {
   } catch (const Suspend&) {
     status = vm::RunStatus::kBlocked;
   } catch (Failure& failure) {
+    if (failure.diagnostic().id == "interrupted") throw;
     checker->settle();
     annotate(failure.diagnostic(), actor);
     if (!options.collect) {

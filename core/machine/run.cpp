@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "core/base/poll.h"
 #include "core/machine/host.h"
 #include "core/machine/layouts.h"
 #include "core/machine/simulation.h"
@@ -144,6 +145,7 @@ void Simulation::run(int entry, std::vector<HostArg>& host_args) {
     steps.push_back(std::move(step));
   }
   args.clear();
+  const PollScope long_operations([this] { poll_interrupt(); });
   adopt_windows();
   prepare_steps();
   rounds();

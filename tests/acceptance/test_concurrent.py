@@ -216,6 +216,24 @@ SCALAR = """
     np.testing.assert_array_equal(y, 7)
 """
 
+PRODUCT = """
+    @pl.jit
+    def product(a: pl.Tensor, b: pl.Tensor, y: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y[:] = pl.matmul(a, b)
+        return y
+
+    n = 5120
+    a, y = np.full((n, n), 0.5, np.float32), np.zeros((n, n), np.float32)
+    a[:, 0] = np.arange(n)
+    press(0.4)
+    expect(lambda: product(a, a, y))
+    assert not y[-1].any(), "the operation ran to its end"
+    small, out = a[:16, :16].copy(), np.zeros((16, 16), np.float32)
+    product(small, small, out)
+    np.testing.assert_array_equal(out, small @ small)
+"""
+
 ORCHESTRATION = """
     @pl.jit
     def spin(x: pl.Tensor[[16, 16], pl.FP32], n: pl.Tensor[[1], pl.INT64], y: pl.Out[pl.Tensor[[16, 16], pl.FP32]]):
@@ -336,7 +354,7 @@ COMPILE = """
 """
 
 
-@pytest.mark.parametrize("name", ["KERNEL", "SCALAR", "ORCHESTRATION", "CALLBACK", "BODY", "COMPILE"])
+@pytest.mark.parametrize("name", ["KERNEL", "SCALAR", "PRODUCT", "ORCHESTRATION", "CALLBACK", "BODY", "COMPILE"])
 def test_interrupt(name, tmp_path):  # 04 DST-34
     body = globals()[name].replace("COUNT", "30000")
     # A run ends within a second (DST-34); the limit tells that from one that waits for its callback or never ends.

@@ -203,9 +203,11 @@ int64_t narrow_columns() { return kLanes / 4; }
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include <cmath>
 #include <cstdlib>
 #include <new>
 
+#include "core/base/poll.h"
 #include "core/vm/kernels/parallel.h"
 
 namespace pypto::vm {
@@ -287,6 +289,32 @@ void run_bands(const Gemm& g) {
   });
 }
 
+/// Multiply-adds between two looks for an interrupt: some tenths of a second.
+constexpr auto kPollWork = static_cast<double>(int64_t{1} << 34);
+
+/// A long product in rectangles of its result, with a look for an interrupt before each.
+void run_pieces(const Gemm& g) {
+  const auto k = static_cast<double>(g.k);
+  if (static_cast<double>(g.m) * static_cast<double>(g.n) * k <= kPollWork) return run_bands(g);
+  // Wide enough that packing the operands again for every piece does not show.
+  const int64_t side = std::max<int64_t>(512, static_cast<int64_t>(std::sqrt(kPollWork / k)) / 64 * 64);
+  const auto advance = [](GemmMatrix& x, int64_t elements) {
+    x.data = static_cast<const uint8_t*>(x.data) + elements * dtype_bytes(x.dtype);
+  };
+  for (int64_t row = 0; row < g.m; row += side) {
+    for (int64_t col = 0; col < g.n; col += side) {
+      detail::poll_now();
+      Gemm piece = g;
+      piece.m = std::min(side, g.m - row);
+      piece.n = std::min(side, g.n - col);
+      advance(piece.a, row * g.a.row);
+      advance(piece.b, col * g.b.col);
+      piece.c = static_cast<int32_t*>(g.c) + row * g.c_row + col * g.c_col;
+      run_bands(piece);
+    }
+  }
+}
+
 }  // namespace
 
 void* gemm_workspace(int slot, int64_t bytes) {
@@ -316,13 +344,13 @@ void gemm(const Gemm& product) {
     g.b = {a.data, a.dtype, a.col, a.row};
     std::swap(g.c_row, g.c_col);
   }
-  if (g.c_col == 1 || g.n == 1) return run_bands(g);
+  if (g.c_col == 1 || g.n == 1) return run_pieces(g);
   Gemm dense = g;
   dense.c = gemm_workspace(2, g.m * g.n * 4);
   dense.c_row = g.n;
   dense.c_col = 1;
   if (g.start == GemmStart::kOld) copy_result(g, static_cast<int32_t*>(dense.c), true);
-  run_bands(dense);
+  run_pieces(dense);
   copy_result(g, static_cast<int32_t*>(dense.c), false);
 }
 
