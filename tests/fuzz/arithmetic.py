@@ -110,6 +110,11 @@ def unary(op: str, a: Cells, dt: str) -> Cells:
             r = -x if op == "neg" else np.abs(x) if op == "abs" else np.maximum(x, F32(0))
             known = a.known & ~(np.isnan(x) | (x == 0)) if op == "relu" else a.known
             return Cells(narrow(r, dt), known, e + np.where(e > 0, ulp(r, dt), 0)).settle()
+        if op in ("sin", "cos"):  # within 1e-6 absolute (O-303)
+            r = np.sin(x64) if op == "sin" else np.cos(x64)
+            known = a.known & (np.abs(x64) < 1e300)
+            out = Cells(r.astype(F32), known, np.where(np.isnan(r), 0, e + 1e-6 + ulp(r.astype(F32), "FP32")))
+            return out.settle()
         if op == "exp":
             r = np.exp(x64)
             err = np.abs(r) * np.expm1(e)

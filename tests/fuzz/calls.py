@@ -15,7 +15,7 @@ BINARY = {
 }  # fmt: skip
 for _name in list(BINARY):
     BINARY[_name.rstrip("_") + "s"] = BINARY[_name]
-UNARY = {n: n for n in ("neg", "abs", "exp", "log", "sqrt", "rsqrt", "recip", "relu")} | {"not_": "not"}
+UNARY = {n: n for n in ("neg", "abs", "exp", "log", "sqrt", "rsqrt", "recip", "relu", "sin", "cos")} | {"not_": "not"}
 OPERATORS = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div"}
 CODES = {"Eq": 0, "NotEq": 1, "Lt": 2, "LtE": 3, "Gt": 4, "GtE": 5}
 MASKS = {"P0101": 1, "P1010": 2, "P0001": 3, "P0010": 4, "P0100": 5, "P1000": 6, "P1111": 7}
@@ -368,6 +368,47 @@ class Calls(Operations):
         out = self.gather_mask(src, MASKS[mask_pattern])
         return out if output_dtype is None else View.of(out.kind, bits_as(out.live(), output_dtype), output_dtype)
 
+    def op_extract(self, src, index_row, index_col, shape, target_memory="Vec"):
+        at = ints([index_row, index_col])
+        self.inside(src, at, ints(shape))
+        where = box(ints(shape), at)
+        valid = [min(max(v - o, 0), n) for v, o, n in zip(src.valid, at, ints(shape), strict=True)]
+        return View.of("tile", cut(cells(src), where).map(np.copy), src.dt, valid)
+
+    def op_tri(self, diagonal, shape, valid_shape=None, dtype="INT32", upper=False):  # O-506
+        i, j = np.indices(ints(shape))
+        x = (j >= i + diagonal) if upper else (j <= i + diagonal)
+        return View.of("tile", Cells.exact(x.astype(NUMPY[dtype])), dtype, valid_shape)
+
+    def op_rems(self, lhs, rhs, tmp):
+        c = cells(lhs)
+        return View.of("tile", Cells(np.mod(c.x, int(rhs)), c.known, c.err), lhs.dt, lhs.valid)
+
+    def op_matmul_bias(self, lhs, rhs, bias):
+        start = cells(bias).map(lambda m: np.broadcast_to(m, (lhs.shape[0], m.shape[1])).copy())
+        out, valid = self.product(lhs, rhs, False, False, start)
+        return View.of("tile", out, bias.dt, valid)
+
+    def op_batch_matmul(self, lhs, rhs):
+        return self.matmul(lhs, rhs)
+
+    def op_mgather(self, mem, idx, coalesce="row", gather_oob="undefined"):  # O-1912, O-1914
+        mode = {1: "clamp", 2: "wrap", 3: "zero"}.get(gather_oob, gather_oob)
+        rows = coalesce in ("row", 0)
+        c = mem.live()
+        if not rows:
+            c = c.map(lambda m: m.reshape(-1))
+        ci = cells(idx)
+        if not cut(ci, box(idx.valid)).known.all():
+            raise Unspecified("mgather: index is not fixed")
+        i = ci.x.astype(np.uint32).astype(np.int64)
+        bound = c.x.shape[0]
+        near = i % bound if mode == "wrap" else np.minimum(i, bound - 1)
+        ok = np.ones(i.shape, bool) if mode != "zero" else i < bound
+        near, ok = (near[0], np.repeat(ok[0][:, None], c.x.shape[1], 1)) if rows else (near, ok)
+        out = self.choose(Cells.exact(ok), cut(c, near), Cells.exact(np.zeros(ok.shape, c.x.dtype)))
+        return View.of("tile", out, mem.dt, (idx.valid[1], mem.shape[1]) if rows else idx.valid)
+
     def op_sort32(self, src, idx):  # O-2001
         return self.sort32(src, idx)
 
@@ -380,7 +421,7 @@ class Calls(Operations):
         if mask_pattern is not None:  # O-1921: a new value
             out = View.of("tensor", cells(dst).map(np.copy), dst.dt, dst.valid)
             return self.op_scatter_mask(out, args[0], mask_pattern)
-        return self.scatter_flat(*args) if args[0].kind == "tile" else self.scatter(args[0], *args[2:])
+        return self.scatter_flat(*args) if args[0].kind == "tile" else self.scatter(*args)
 
     def op_scatter_update(self, input, dim, index, src):
         return self.scatter_update(input, dim, index, src)

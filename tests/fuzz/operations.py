@@ -343,7 +343,9 @@ class Operations:
     def scatter_flat(self, dst, src, indexes):  # O-1922
         ci, cs = cells(indexes), cells(src)
         places = dst.idx.reshape(-1)
-        if not ci.known.all() or ((ci.x < 0) | (ci.x >= places.size)).any():
+        if not ci.known.all():
+            raise Unspecified("scatter: index is not fixed")
+        if ((ci.x < 0) | (ci.x >= places.size)).any():
             raise Illegal("scatter: index")
         for p in np.ndindex(*ci.x.shape):
             dst.storage.put(places[int(ci.x[p])].reshape(1), dst.dt, cs.map(lambda m, p=p: m[p].reshape(1)))
