@@ -156,6 +156,8 @@ bool numeric(DType d) {
 
 bool equal(const int64_t* a, const int64_t* b, int n) { return std::equal(a, a + n, b); }
 
+Extents extents(const ChainShape& s) { return Extents(s.shape, s.rank); }
+
 ChainShape shape_of_step(const ChainStep& step, const ChainPlan& plan) {
   const ChainShape& lhs = plan.shapes[static_cast<size_t>(step.lhs)];
   ChainShape out = lhs;
@@ -166,7 +168,7 @@ ChainShape shape_of_step(const ChainStep& step, const ChainPlan& plan) {
   }
   if (step.rhs < 0 || shaped_by_lhs(step.op)) return out;
   const ChainShape& rhs = plan.shapes[static_cast<size_t>(step.rhs)];
-  const Extents shape = broadcast(Extents(lhs.shape, lhs.rank), Extents(rhs.shape, rhs.rank));
+  const Extents shape = broadcast(extents(lhs), extents(rhs));
   View first;
   first.rank = static_cast<int8_t>(lhs.rank);
   std::copy_n(lhs.shape, kMaxRank, first.shape);
@@ -307,6 +309,12 @@ ChainPlan plan_chain(const Chain& chain, std::span<const ChainInput> inputs) {
     plan.dtypes[i] = inputs[i].dtype;
   }
   for (size_t k = 0; k < chain.steps.size(); ++k) {
+    const ChainStep& step = chain.steps[k];
+    if (step.rhs >= 0 && chain_op(step.op).kind != ChainKind::kReduce &&
+        !operands_fit(step.op, extents(plan.shapes[static_cast<size_t>(step.lhs)]),
+                      extents(plan.shapes[static_cast<size_t>(step.rhs)]))) {
+      return plan;  // one at a time, so that the fault names its operation
+    }
     plan.shapes[inputs.size() + k] = shape_of_step(chain.steps[k], plan);
     plan.dtypes[inputs.size() + k] = chain.steps[k].dtype;
   }

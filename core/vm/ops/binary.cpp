@@ -73,6 +73,7 @@ ExecStatus exec_binary(OpCall& call) {
   const DType compute = compute_for(call, {0, 1});
   const Input lhs(call, 0, compute);
   const Input rhs(call, 1, compute);
+  if (!lhs.is_scalar() && !rhs.is_scalar()) require_fit(call, lhs.view(), rhs.view());
   const View out = elementwise_result(call, call.result_dtype(), broadcast(shape_in(lhs), shape_in(rhs)),
                                       first_array(lhs, rhs));
   apply_binary(call, kOp, lhs, rhs, out);
@@ -113,6 +114,7 @@ ExecStatus exec_part(OpCall& call) {
   const DType compute = compute_for(call, {0, 1});
   const Input lhs(call, 0, compute);
   const Input rhs(call, 1, compute);
+  require_fit(call, lhs.view(), rhs.view());
   const Extents shape = broadcast(shape_in(lhs), shape_in(rhs));
   const Extents lhs_valid = broadcast_valid(lhs.view(), shape);
   const Extents rhs_valid = broadcast_valid(rhs.view(), shape);

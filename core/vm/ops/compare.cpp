@@ -55,6 +55,7 @@ ExecStatus exec_compare(OpCall& call) {
   const auto op = static_cast<CompareOp>(param_int(call, 2, ir::AttrKey::k_cmp_type, 0));
   const Input lhs(call, 0, compute);
   const Input rhs(call, 1, compute);
+  if (!lhs.is_scalar() && !rhs.is_scalar()) require_fit(call, lhs.view(), rhs.view());
   const Extents shape = broadcast(lhs.is_scalar() ? Extents() : shape_of(lhs.view()),
                                   rhs.is_scalar() ? Extents() : shape_of(rhs.view()));
   const View& first = lhs.is_scalar() ? rhs.view() : lhs.view();

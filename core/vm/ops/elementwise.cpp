@@ -107,7 +107,7 @@ void scalar_element(OpCall& call, int param, DType dtype, void* element) {
 
 // ------------------------------------------------------------------ operands
 
-Input::Input(OpCall& call, int param, DType compute) : dtype_(compute) {
+Input::Input(OpCall& call, int param, DType compute) : call_(&call), param_(param), dtype_(compute) {
   if (call.is_scalar(param)) {
     scalar_ = true;
     scalar_element(call, param, compute, value_);
@@ -147,11 +147,19 @@ void Input::add_to(Walk& walk, const Extents& shape) const {
   if (!scalar_) {
     const int lead = shape.rank - view_.rank;
     for (int a = 0; a < view_.rank; ++a) {
+      if (view_.shape[a] != 1 && (lead + a < 0 || view_.shape[a] != shape[lead + a])) misfit(shape);
       if (lead + a < 0) continue;
       strides[lead + a] = view_.shape[a] == 1 ? 0 : view_.stride[a] * width;
     }
   }
   walk.add(data(), strides, width);
+}
+
+void Input::misfit(const Extents& shape) const {
+  const std::string what = "of shape " + list_text(shape_of(view_).span()) + " does not fit shape " +
+                           list_text(shape.span()) + " of the other operand";
+  PYPTO_CHECK(param_ >= 0, "an intermediate value " + what);
+  fault(*call_, param_, what, "each dimension must be equal or 1");
 }
 
 // ------------------------------------------------------------------ shapes
@@ -165,6 +173,78 @@ Extents broadcast(const Extents& a, const Extents& b) {
     if (out[lead + i] == 1) out[lead + i] = shorter[i];
   }
   return out;
+}
+
+namespace {
+
+enum class Meeting : uint8_t { kBroadcast, kRows, kColumns, kEqual };
+
+/// How the operands of `op` meet.
+Meeting meeting_of(ir::OpId op) {
+  using ir::OpId;
+  switch (op) {
+    case OpId::k_row_expand:
+    case OpId::k_row_expand_add:
+    case OpId::k_row_expand_sub:
+    case OpId::k_row_expand_mul:
+    case OpId::k_row_expand_div:
+    case OpId::k_row_expand_max:
+    case OpId::k_row_expand_min:
+    case OpId::k_row_expand_expdif:
+      return Meeting::kRows;
+    case OpId::k_col_expand:
+    case OpId::k_col_expand_add:
+    case OpId::k_col_expand_sub:
+    case OpId::k_col_expand_mul:
+    case OpId::k_col_expand_div:
+    case OpId::k_col_expand_max:
+    case OpId::k_col_expand_min:
+    case OpId::k_col_expand_expdif:
+      return Meeting::kColumns;
+    case OpId::k_shl:
+    case OpId::k_shr:
+      return Meeting::kEqual;
+    default:
+      return Meeting::kBroadcast;
+  }
+}
+
+}  // namespace
+
+bool operands_fit(ir::OpId op, const Extents& lhs, const Extents& rhs) {
+  const Meeting meeting = meeting_of(op);
+  if (meeting == Meeting::kBroadcast) {
+    const int axes = std::min(lhs.rank, rhs.rank);
+    for (int i = 1; i <= axes; ++i) {
+      const int64_t a = lhs[lhs.rank - i], b = rhs[rhs.rank - i];
+      if (a != b && a != 1 && b != 1) return false;
+    }
+    return true;
+  }
+  const int lead = lhs.rank - rhs.rank;
+  if (lead < 0 || (lead > 0 && meeting != Meeting::kColumns)) return false;
+  const int unit = meeting == Meeting::kRows      ? rhs.rank - 1
+                   : meeting == Meeting::kColumns ? rhs.rank - 2
+                                                  : -1;
+  for (int i = 0; i < rhs.rank; ++i) {
+    // Axes in front of the last two may be shared by a column vector.
+    const bool shared = meeting == Meeting::kColumns && i < unit && rhs[i] == 1;
+    if (rhs[i] != (i == unit ? 1 : lhs[lead + i]) && !shared) return false;
+  }
+  return true;
+}
+
+void require_fit(const OpCall& call, const View& lhs, const View& rhs) {
+  const Extents a = shape_of(lhs), b = shape_of(rhs);
+  if (operands_fit(call.op, a, b)) return;
+  const Meeting meeting = meeting_of(call.op);
+  fault(call, 1,
+        "of shape " + list_text(b.span()) + " does not fit shape " + list_text(a.span()) +
+            " of the first operand",
+        meeting == Meeting::kRows      ? "it needs the same rows and one column"
+        : meeting == Meeting::kColumns ? "it needs one row and the same columns"
+        : meeting == Meeting::kEqual   ? "both need one shape"
+                                       : "each dimension must be equal or 1");
 }
 
 Extents broadcast_valid(const View& v, const Extents& shape) {

@@ -23,14 +23,18 @@ class Input {
   const View& view() const { return view_; }
   const void* data() const { return scalar_ ? static_cast<const void*>(value_) : view_.data(); }
   DType dtype() const { return dtype_; }
-  /// Adds this operand to a walk over `shape` (right-aligned, axes of extent 1 repeat).
+  /// Adds this operand to a walk over `shape` (right-aligned, axes of extent 1 repeat). A fault when run-time
+  /// extents do not fit it.
   void add_to(Walk& walk, const Extents& shape) const;
   /// The array operand as it was given, before any conversion.
   const View& source() const { return *source_; }
 
  private:
   void take(OpCall& call, const View& value);
+  [[noreturn]] void misfit(const Extents& shape) const;
 
+  const OpCall* call_ = nullptr;  ///< set with `param_` for operands of the call itself
+  int param_ = -1;
   bool scalar_ = false;
   DType dtype_;
   View view_;
@@ -47,6 +51,11 @@ CastMode cast_mode(const ir::AttrMap& attrs);
 
 /// NumPy broadcast of two shapes, right-aligned.
 Extents broadcast(const Extents& a, const Extents& b);
+/// Whether operands of these shapes may meet in `op`: extents that only the run knows are judged here,
+/// constant ones by the typer (02 O-901, O-902, O-1201, O-1601).
+bool operands_fit(ir::OpId op, const Extents& lhs, const Extents& rhs);
+/// The fault of a call whose operands do not fit.
+void require_fit(const OpCall& call, const View& lhs, const View& rhs);
 /// Valid extents of an operand seen in a broadcast shape: a repeated axis is valid throughout unless it is
 /// empty.
 Extents broadcast_valid(const View& v, const Extents& shape);

@@ -21,6 +21,7 @@ ExecStatus exec_expand(OpCall& call) {
   const DType compute = expand_compute(call);
   const Input main(call, 0, compute);
   const Input vector(call, 1, compute);
+  require_fit(call, main.view(), vector.view());
   const View out = elementwise_result(call, call.result_dtype(), shape_of(main.view()), main.view());
   apply_binary(call, kOp, main, vector, out);
   call.set_result(out);
@@ -35,6 +36,7 @@ ExecStatus exec_expdif(OpCall& call) {
   if (same_dtype(dtype, compute)) return exec_expand<BinaryOp::kExpDif>(call);
   const Input main(call, 0, compute);
   const Input vector(call, 1, compute);
+  require_fit(call, main.view(), vector.view());
   const View difference = elementwise_result(call, dtype, shape_of(main.view()), main.view());
   apply_binary(call, BinaryOp::kSub, main, vector, difference);
   const Input in(call, difference, dtype);
@@ -51,7 +53,7 @@ ExecStatus exec_row_expand_add(OpCall& call) {
   const View& block = call.view(1);
   const int last = target.rank - 1;
   const int64_t lanes = block.rank > 0 ? block.shape[block.rank - 1] : 1;
-  if (last < 0 || lanes == 1 || lanes == target.shape[last]) return exec_expand<BinaryOp::kAdd>(call);
+  if (last < 0 || lanes == 1 || !call.result_is_tile()) return exec_expand<BinaryOp::kAdd>(call);
   const DType compute = expand_compute(call);
   const Input main(call, 0, compute);
   const Input vector(call, 1, compute);
@@ -81,6 +83,7 @@ ExecStatus exec_spread(OpCall& call) {
   const DType dtype = call.result_dtype();
   const View& target = call.view(0);
   const Input vector(call, 1, dtype);
+  require_fit(call, target, vector.view());
   const View out = elementwise_result(call, dtype, shape_of(target), target);
   apply_copy(vector, out);
   call.set_result(out);

@@ -98,7 +98,16 @@ ExecStatus exec_fillpad(OpCall& call) {
 }
 
 ExecStatus exec_fillpad_expand(OpCall& call) {
-  call.set_result(padded(call, param_list(call, 1, ir::AttrKey::k_shape)));
+  const Extents shape = param_list(call, 1, ir::AttrKey::k_shape);
+  const View& v = call.view(0);
+  for (int a = 0; a < v.rank; ++a) {
+    if (v.shape[a] <= shape[a]) continue;
+    fault(call, 0,
+          "of shape " + list_text(shape_of(v).span()) + " does not fit the wanted shape " +
+              list_text(shape.span()),
+          "each extent of the result must be at least the operand's");
+  }
+  call.set_result(padded(call, shape));
   return ExecStatus::kDone;
 }
 

@@ -78,6 +78,15 @@ void warn_index(OpCall& call, int param, const Extents& at, int64_t index, int64
                                           what + " has " + std::to_string(bound));
 }
 
+/// Extents that only the run knows and that do not fit each other (constant ones: the typer).
+[[noreturn]] void misfit(const OpCall& call, int param, const View& v, int other, const View& beside,
+                         const std::string& hint) {
+  fault(call, param,
+        "of shape " + list_text(shape_of(v).span()) + " does not fit '" + call.operand_name(other) +
+            "' of shape " + list_text(shape_of(beside).span()),
+        hint);
+}
+
 // ------------------------------------------------------------------ index forms
 
 /// out[p] = input[p with coordinate `dim` replaced by index[p]] (02 O-1902).
@@ -86,6 +95,10 @@ ExecStatus gather_index(OpCall& call) {
   const View& index = read_operand(call, 2);
   int64_t dim = param_int(call, 1, AttrKey::k_dim, -1);
   if (dim < 0) dim += input.rank;
+  for (int a = 0; a < index.rank; ++a) {
+    if (a != dim && index.shape[a] > input.shape[a])
+      misfit(call, 2, index, 0, input, "it may not be longer than the input on the other axes");
+  }
   const View cells = readable_region(index);
   const View source = readable_region(input);
   const Extents shape = shape_of(index);
@@ -181,6 +194,11 @@ ExecStatus gather_mask(OpCall& call, int mask_param) {
   const View& source = read_operand(call, 0);
   const Mask mask = mask_of(call, mask_param);
   const DType dtype = call.result_dtype();
+  if (source.shape[source.rank - 1] % mask.step != 0) {
+    fault(call, 0,
+          "has " + std::to_string(source.shape[source.rank - 1]) + " columns, the mask needs a multiple of " +
+              std::to_string(mask.step));
+  }
   View selected = readable_region(source);
   const bool narrowed = selected.elements() != source.elements();
   if (narrowed) {
@@ -216,8 +234,15 @@ void scatter_columns(const View& target, const View& source, const Mask& mask) {
 ExecStatus tensor_scatter_mask(OpCall& call, int source_param, int target_param, int mask_param) {
   const View& source = read_operand(call, source_param);
   const View& target = read_operand(call, target_param);
+  const Mask mask = mask_of(call, mask_param);
+  for (int a = 0; a < source.rank; ++a) {
+    if (target.shape[a] != source.shape[a] * (a + 1 == source.rank ? mask.step : 1)) {
+      misfit(call, target_param, target, source_param, source,
+             "it needs the same rows and " + std::to_string(mask.step) + " times the columns");
+    }
+  }
   View out = packed_copy(call, target, call.result_dtype());
-  scatter_columns(out, source, mask_of(call, mask_param));
+  scatter_columns(out, source, mask);
   call.set_result(std::move(out));
   return ExecStatus::kDone;
 }
@@ -334,8 +359,15 @@ ExecStatus exec_scatter(OpCall& call) {
   if (call.has_attr(AttrKey::k_mask_pattern) || call.has(4)) return tensor_scatter_mask(call, 0, 5, 4);
   const View& input = read_operand(call, 0);
   const View& index = read_operand(call, 2);
+  const View& values = read_operand(call, 3);
+  for (int a = 0; a < index.rank; ++a) {
+    if (values.shape[a] != index.shape[a])
+      misfit(call, 3, values, 2, index, "index and source need one shape");
+    if (index.shape[a] > input.shape[a])
+      misfit(call, 2, index, 0, input, "it may not be larger than the input");
+  }
   View out = packed_copy(call, input, call.result_dtype());
-  const View source = as_packed(call, read_operand(call, 3), out.dtype);
+  const View source = as_packed(call, values, out.dtype);
   scatter_rows(call, out, index, source, 2);
   call.set_result(std::move(out));
   return ExecStatus::kDone;
@@ -379,6 +411,12 @@ ExecStatus exec_scatter_update(OpCall& call) {
   const View& index = read_operand(call, 2);
   const View& source = read_operand(call, 3);
   const bool in_place = call.result_is_tile();
+  if (source.elements() != index.elements() * source.shape[source.rank - 1]) {
+    misfit(call, 3, source, 2, index, "it needs one row for every index");
+  }
+  if (source.shape[source.rank - 1] != input.shape[input.rank - 1]) {
+    misfit(call, 3, source, 0, input, "both need the same columns");
+  }
   require_specified_index(call, 2);
   View out = in_place ? input : packed_copy(call, input, call.result_dtype());
   const View data = source.dtype == out.dtype ? source : packed_copy(call, source, out.dtype);

@@ -33,6 +33,12 @@ ExecStatus exec_sort32(OpCall& call) {
   if (width % 32 != 0) {
     fault(call, 0, "has " + std::to_string(width) + " columns, sort32 needs a multiple of 32");
   }
+  if (!std::equal(values.shape, values.shape + values.rank, indices.shape)) {
+    fault(call, 1,
+          "of shape " + list_text(shape_of(indices).span()) + " does not fit shape " +
+              list_text(shape_of(values).span()) + " of the values",
+          "both need one shape");
+  }
   Extents shape = shape_of(values);
   shape[last] = width * 8 / size;
   View out = call.alloc(dtype, shape.span(), false);
@@ -46,10 +52,19 @@ ExecStatus exec_sort32(OpCall& call) {
   return ExecStatus::kDone;
 }
 
+void require_records(const OpCall& call, int param, const View& v) {
+  const int64_t per_record = 8 / dtype_bytes(call.result_dtype());
+  if (v.shape[v.rank - 1] % per_record == 0) return;
+  fault(call, param,
+        "has " + std::to_string(v.shape[v.rank - 1]) + " columns, a record takes " +
+            std::to_string(per_record));
+}
+
 /// Every four runs of `block_len` elements merged (02 O-2002).
 ExecStatus merge_format1(OpCall& call, int block_param) {
   const DType dtype = call.result_dtype();
   const View source = as_packed(call, read_operand(call, 0), dtype);
+  require_records(call, 0, source);
   const int64_t per_record = 8 / dtype_bytes(dtype);
   const int64_t block_len = param_int(call, block_param, AttrKey::k_block_len, 64);
   if (block_len <= 0 || block_len % 64 != 0) {
@@ -90,6 +105,13 @@ ExecStatus merge_format2(OpCall& call, int inputs, int tmp_param, int exhausted_
   for (int i = 0; i < inputs; ++i) {
     if (!call.has(i)) continue;
     sources[count] = as_packed(call, read_operand(call, i), dtype);
+    require_records(call, i, sources[count]);
+    if (rows_of(sources[count]) != rows_of(sources[0])) {
+      fault(call, i,
+            "of shape " + list_text(shape_of(sources[count]).span()) + " does not fit shape " +
+                list_text(shape_of(sources[0]).span()) + " of the first operand",
+            "all need the same rows");
+    }
     elements += sources[count].shape[sources[count].rank - 1];
     ++count;
   }
