@@ -242,7 +242,9 @@ class Calls(Operations):
         dst.box(box(c.x.shape, a), c)
         return dst
 
-    def op_scatter_mask(self, dst, src, mask_pattern):  # O-1922
+    def op_scatter_mask(self, dst, src, mask_pattern):  # O-1921: (input, dst), O-1922: (dst, src)
+        if dst.kind == "tensor":
+            dst, src = View.of("tensor", cells(src).map(np.copy), src.dt, src.valid), dst
         start, step = STRIDES[MASKS[mask_pattern]]
         dst.box((slice(None), slice(start, None, step)), cells(src))
         return dst
@@ -419,8 +421,7 @@ class Calls(Operations):
 
     def op_scatter(self, *args, mask_pattern=None, dst=None):
         if mask_pattern is not None:  # O-1921: a new value
-            out = View.of("tensor", cells(dst).map(np.copy), dst.dt, dst.valid)
-            return self.op_scatter_mask(out, args[0], mask_pattern)
+            return self.op_scatter_mask(args[0], dst, mask_pattern)
         return self.scatter_flat(*args) if args[0].kind == "tile" else self.scatter(*args)
 
     def op_scatter_update(self, input, dim, index, src):
