@@ -39,6 +39,9 @@ void describe_operands(const Simulation& sim, const vm::OpCall& call, SignalUse:
     // Plain tensors are every rank's own: only windows can be the same or others.
     const bool window = !v.empty() && v.buffer->kind == vm::BufferKind::kWindow;
     mine->operands += comma + name + (window ? "'" + sim.object_of(v).name + "'" : std::string("plain"));
+    // What peers read or write they address by their own part of it: all ranks name the same one.
+    if (window && v.offset != 0 && (kData[i] == kTarget || kData[i] == kRecvCounts))
+      mine->operands += " from byte " + std::to_string(v.offset);
   }
 }
 
@@ -124,6 +127,16 @@ void check_extents(const vm::OpCall& call, int64_t ranks) {
   }
   if (!call.has(kTarget)) return;
   const vm::View& target = call.view(kTarget);
+  if (!target.packed()) {
+    Diagnostic d;
+    d.cls = ErrorClass::kProtocolError;
+    d.id = "X-30";
+    d.title = "target with gaps";
+    d.message = kind + ": requires a packed source, and target '" + call.operand_name(kTarget) +
+                "' is a strided part of a window, of shape " + vm::list_text(vm::shape_of(target).span());
+    d.hint = "copy it into a packed window first";
+    throw Failure(std::move(d));
+  }
   const bool by_rank = kind == "allgather" || kind == "reduce_scatter" || kind == "all_to_all";
   if (by_rank && target.shape[0] < ranks) {
     wrong_extent(call, "target", call.operand_name(kTarget), target, "[" + p + ", S]", ranks,

@@ -98,6 +98,60 @@ void check_root(const ir::Expr& e, int world_size) {
   throw Failure(std::move(d));
 }
 
+using Definitions = std::unordered_map<const ir::Var*, ExprPtr>;
+
+/// What each variable is bound to; null where it is assigned more than once.
+Definitions definitions(const Block& body) {
+  Definitions only;
+  walk_stmts(body, [&](const StmtPtr& s) {
+    own_defs(*s, [&](const ir::VarPtr& v) {
+      const bool plain = s->kind == StmtKind::kAssign && s->targets.size() == 1;
+      const auto [it, fresh] = only.try_emplace(v.get(), plain ? s->value : nullptr);
+      if (!fresh) it->second = nullptr;
+    });
+  });
+  return only;
+}
+
+ExprPtr resolved(ExprPtr e, const Definitions& only) {
+  while (e && e->kind == ExprKind::kVar) {
+    const auto it = only.find(e->var.get());
+    if (it == only.end() || !it->second) break;
+    e = it->second;
+  }
+  return e;
+}
+
+/// Whether an address surely leaves gaps between its rows.
+bool strided(const ExprPtr& address, const Definitions& only) {
+  const ExprPtr e = resolved(address, only);
+  if (!e || e->kind != ExprKind::kOp || e->op != ir::OpId::k_slice) return false;
+  const auto& part = e->type->shape;
+  const auto& whole = e->args[0]->type->shape;
+  if (part.size() != whole.size()) return strided(e->args[0], only);
+  bool cut = false;  // a dimension to the right is not taken whole
+  for (size_t i = part.size(); i-- > 0;) {
+    if (cut && part[i].is_const() && part[i].value > 1) return true;
+    cut = cut || (part[i].is_const() && whole[i].is_const() && part[i].value != whole[i].value);
+  }
+  return strided(e->args[0], only);
+}
+
+/// Targets are packed (03 C-29). What no slice of this kernel says is looked at when it runs.
+void check_packed(const ir::Expr& collective, const Definitions& only) {
+  const ExprPtr target = collective_call(collective).target;
+  if (!target || !strided(target, only)) return;
+  Diagnostic d;
+  d.cls = ErrorClass::kCompileError;
+  d.id = "X-30";
+  d.message = "pld.tensor." + collective_name(collective.op) + ": requires a packed source, and the target " +
+              (target->kind == ExprKind::kVar ? "'" + target->var->name + "' " : std::string()) +
+              "is a strided part of a window, of shape " + ir::shape_text(target->type->shape);
+  d.hint = "copy it into a packed window first";
+  d.span = collective.span;
+  throw Failure(std::move(d));
+}
+
 /// No collective in a launch of several blocks (03 C-10): each block would post credits. Counts that no
 /// constant gives are looked at when it runs.
 class BlockRules {
@@ -123,20 +177,10 @@ class BlockRules {
   }
 
   void launches(const Function& f) {
-    std::unordered_map<const ir::Var*, ExprPtr> only;  // null: assigned more than once
-    walk_stmts(f.body, [&](const StmtPtr& s) {
-      own_defs(*s, [&](const ir::VarPtr& v) {
-        const bool plain = s->kind == StmtKind::kAssign && s->targets.size() == 1;
-        const auto [it, fresh] = only.try_emplace(v.get(), plain ? s->value : nullptr);
-        if (!fresh) it->second = nullptr;
-      });
-    });
+    const Definitions only = definitions(f.body);
     walk_exprs(f.body, [&](const ExprPtr& e) {
       if (e->kind != ExprKind::kCall || !e->call->core_num) return;
-      ExprPtr width = e->call->core_num;
-      while (width->kind == ExprKind::kVar && only.count(width->var.get()) && only.at(width->var.get()))
-        width = only.at(width->var.get());
-      const auto blocks = ir::const_int(width);
+      const auto blocks = ir::const_int(resolved(e->call->core_num, only));
       if (!blocks || *blocks <= 1) return;
       const ExprPtr collective = collective_in(*e->call->callee);
       if (!collective) return;
@@ -165,10 +209,13 @@ void lower_collectives(ir::Module& module, const PassOptions& options) {
   for (const auto& f : module.functions) {
     if (f->is_sub_worker || f->is_host()) continue;
     bool any = false;
+    Definitions only;
     walk_exprs(f->body, [&](const ExprPtr& e) {
       if (e->kind != ExprKind::kOp || !is_collective(e->op)) return;
+      if (!any) only = definitions(f->body);
       any = true;
       check_root(*e, options.world_size);
+      check_packed(*e, only);
     });
     if (any) f->body = KernelRewriter(*f, module.arch).run(f->body);
   }

@@ -253,6 +253,18 @@ ERRORS = [
         },
         ["signal shape[0]", "participating device count"],
     ),
+    *[
+        (
+            "X-30",
+            {"data_shape": "[4, 64]", "kernel": f"{text}\n{COPY}"},
+            ["requires a packed source", shape],  # C-29
+        )
+        for text, shape in (
+            ("pld.tensor.allreduce(data[:, 0:8], signal)  # <- here", "[4, 8]"),
+            ("pld.tensor.broadcast(pl.slice(data, [2, 32], [me, 0]), signal, root=0)  # <- here", "[2, 32]"),
+            ("part = data[0:2, :]\npart = part[:, 8:9]\npld.tensor.reduce_scatter(part, signal)  # <- here", "'part'"),
+        )
+    ],
     (
         "X-32",
         {

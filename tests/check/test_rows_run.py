@@ -266,6 +266,33 @@ ROWS = {
         "EE-",
         ["differs in shape", "target [1, 32]", "target [1, 64]"],
     ),
+    "X-30, a target with gaps that another kernel cut": (
+        "X-30",
+        {
+            "data_shape": "[4, 64]",
+            "before": """
+@pl.jit.incore
+def reduce(part: pld.DistributedTensor[[4, 8], pl.FP32], signal: pld.DistributedTensor[[4, 1], pl.INT32]):
+    part = pld.tensor.allreduce(part, signal)  # <- here
+    return part
+
+""",
+            "device": "y = kernel(x, y, data, signal)\nreduce(pl.slice(data, [4, 8], [0, 0]), signal)",
+        },
+        2,
+        "EEE",
+        ["requires a packed source", "'part'", "[4, 8]"],
+    ),
+    "X-51, other parts of one window": (
+        "X-51",
+        {
+            "data_shape": "[4, 64]",
+            "kernel": "pld.tensor.allreduce(pl.slice(data, [2, 64], [me, 0]), signal)  # <- here\n" + COPY,
+        },
+        2,
+        "EE?",
+        ["operand buffers", "'data_buf' at", "'data_buf' from byte 256"],
+    ),
     "X-51, blocks counted at run time": (
         "X-51",
         {
