@@ -4,33 +4,83 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <unordered_map>
+#include <utility>
 
 #include "core/vm/ops/written.h"
 
 namespace pypto::machine {
 
+/// Memory of large slices that are gone. Taking it from the system again costs a fault for each page, more
+/// than the copies that a collective of a few MiB consists of.
+struct Slice::Pool {
+  static constexpr int64_t kKept = int64_t{256} << 20;  ///< bytes, per thread
+
+  std::unordered_map<int64_t, std::vector<Memory>> free;  ///< by size
+  int64_t kept = 0;
+  bool alive = true;
+
+  ~Pool() {
+    alive = false;
+    for (auto& [bytes, list] : free) {
+      for (const Memory& m : list) munmap(m.begin, static_cast<size_t>(bytes));
+    }
+  }
+  Memory take(int64_t bytes) {
+    const auto found = free.find(bytes);
+    if (found != free.end() && !found->second.empty()) {
+      Memory m = std::move(found->second.back());
+      found->second.pop_back();
+      kept -= bytes;
+      return m;
+    }
+    // Committed by the system when it is touched; calloc would clear, and so touch, memory that it has handed
+    // out before.
+    Memory m;
+    m.begin = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (m.begin == MAP_FAILED) throw std::bad_alloc();
+    return m;
+  }
+  void give(int64_t bytes, Memory m) {
+    if (!alive || kept + bytes > kKept) {
+      munmap(m.begin, static_cast<size_t>(bytes));
+      return;
+    }
+    kept += bytes;
+    free[bytes].push_back(std::move(m));
+  }
+};
+
+Slice::Pool& Slice::pool() {
+  thread_local Pool p;
+  return p;
+}
+
 void Slice::release_slice(vm::Buffer* b) {
-  if (b->bytes > kMapped) {
-    munmap(b->owner, static_cast<size_t>(b->bytes));
-  } else {
+  auto* slice = static_cast<Slice*>(b);
+  if (slice->pages_.empty()) {
     std::free(b->owner);
+  } else {
+    Memory m{b->owner, std::move(slice->pages_)};
+    for (size_t i = 0; i < slice->used_.size(); ++i) m.used[i] |= slice->used_[i];
+    pool().give(b->bytes, std::move(m));
   }
   vm::specify_all(*b);
-  delete static_cast<Slice*>(b);
+  delete slice;
 }
 
 vm::BufferRef Slice::make(int64_t bytes) {
   auto made = std::make_unique<Slice>();
-  if (bytes > kMapped) {
-    // Committed by the system when it is touched; calloc would clear, and so touch, memory that it has handed
-    // out before.
-    void* memory = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
-    made->owner = memory;
+  if (bytes > kSmall) {
+    Memory m = pool().take(bytes);
+    made->owner = m.begin;
+    made->used_ = std::move(m.used);
+    made->pages_.resize(static_cast<size_t>((bytes + 64 * kPage - 1) / (64 * kPage)), 0);
   } else {
     made->owner = std::calloc(1, static_cast<size_t>(bytes + kAlignment));
     if (!made->owner) throw std::bad_alloc();
@@ -40,7 +90,6 @@ vm::BufferRef Slice::make(int64_t bytes) {
   made->bytes = bytes;
   made->kind = vm::BufferKind::kWindow;
   made->release = &release_slice;
-  if (bytes > kSmall) made->pages_.resize(static_cast<size_t>((bytes + 64 * kPage - 1) / (64 * kPage)), 0);
   return vm::BufferRef(made.release());
 }
 
@@ -93,6 +142,12 @@ void Slice::make_pages_plain(int64_t begin, int64_t end) {
     if (word == last / 64) wanted &= ~uint64_t{0} >> (63 - last % 64);
     fresh = fresh || (wanted & ~pages_[word]) != 0;
     pages_[word] |= wanted;
+    if (used_.empty()) continue;
+    for (uint64_t left = used_[word] & wanted; left; left &= left - 1) {
+      const auto at = static_cast<int64_t>(word * 64 + static_cast<uint64_t>(std::countr_zero(left))) * kPage;
+      std::memset(data + at, 0, static_cast<size_t>(std::min(kPage, bytes - at)));
+    }
+    used_[word] &= ~wanted;
   }
   if (!fresh || cells_ == 0) return;
   // The cells of these pages move from the table to the memory.

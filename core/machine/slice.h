@@ -15,7 +15,8 @@ namespace pypto::machine {
 /// uses one column, so that every cell would take a page of its own. In a large slice, cells that only
 /// signals touch therefore live in a hash table; the memory of a page holds its bytes from the first access
 /// by data operations on. A page is either plain (the memory is right, no cell of it is in the table) or not
-/// (the memory is zero, the cells other than zero are in the table).
+/// (its bytes are zero but for the cells in the table). The memory of a large slice is used again by later
+/// ones: a page that holds what an earlier slice left there is cleared when it becomes plain.
 class Slice final : public vm::Buffer {
  public:
   static vm::BufferRef make(int64_t bytes);
@@ -52,14 +53,19 @@ class Slice final : public vm::Buffer {
  private:
   static constexpr int64_t kAlignment = 64;
   static constexpr int64_t kPage = 4096;
-  static constexpr int64_t kSmall = 65536;              ///< slices up to this size are plain
-  static constexpr int64_t kMapped = int64_t{1} << 20;  ///< larger ones have memory of their own
+  static constexpr int64_t kSmall = 65536;  ///< slices up to this size are plain
 
   struct Entry {
     uint32_t cell = 0;  ///< 1 + number of the cell in the slice, 0 = free
     int32_t value = 0;
   };
 
+  struct Memory {
+    void* begin = nullptr;
+    std::vector<uint64_t> used;  ///< one bit for each page: not zero
+  };
+  struct Pool;
+  static Pool& pool();
   static void release_slice(vm::Buffer* b);
   bool plain(int64_t offset) const {
     if (pages_.empty()) return true;
@@ -82,6 +88,7 @@ class Slice final : public vm::Buffer {
   void make_pages_plain(int64_t begin, int64_t end);
 
   std::vector<uint64_t> pages_;  ///< one bit for each page: plain; empty: all are
+  std::vector<uint64_t> used_;   ///< one bit for each page that is not plain: an earlier slice wrote it
   std::vector<Entry> table_;     ///< a power of two, open addressing
   size_t cells_ = 0;             ///< in the table
 };
