@@ -60,35 +60,6 @@ bool factor(const View& v) {
           v.dtype == DType::kInt8);
 }
 
-bool run_matmul(const DirectOp& op, Frame& frame) {
-  const View& a = frame.v[static_cast<size_t>(op.lhs)];
-  const View& b = frame.v[static_cast<size_t>(op.rhs)];
-  if (!factor(a) || !factor(b) || a.shape[1] != b.shape[0]) return false;
-  if ((a.dtype == DType::kInt8) != (b.dtype == DType::kInt8)) return false;
-  const DType dtype = a.dtype == DType::kInt8 ? DType::kInt32 : DType::kFp32;
-  View& out = frame.v[static_cast<size_t>(op.out)];
-  View like;
-  like.rank = 2;
-  like.shape[0] = a.shape[0];
-  like.shape[1] = b.shape[1];
-  const int64_t bytes = like.shape[0] * like.shape[1] * 4;
-  const bool reuses =
-      !(out.buffer == a.buffer) && !(out.buffer == b.buffer) && reusable(out, dtype, like, bytes);
-  BufferRef storage = reuses ? out.buffer : BufferRef(pool_alloc(bytes, false));
-  Gemm g;
-  g.m = like.shape[0];
-  g.n = like.shape[1];
-  g.k = a.shape[1];
-  g.a = {a.data(), a.dtype, a.stride[0], a.stride[1]};
-  g.b = {b.data(), b.dtype, b.stride[0], b.stride[1]};
-  g.c = storage->data;
-  g.c_row = g.n;
-  gemm(g);
-  storage->written.all = true;
-  replace(out, dtype, 2, like.shape, std::move(storage));
-  return true;
-}
-
 bool whole_bytes(DType d) { return d != DType::kNone && d != DType::kBool && dtype_bits(d) >= 8; }
 
 DirectOp direct_of(const OpInsn& o) {
@@ -159,53 +130,90 @@ void find_direct(FunctionCode& fn) {
   for (OpInsn& o : fn.ops) o.direct = direct_of(o);
 }
 
-bool run_direct(const DirectOp& op, Frame& frame) {
-  if (op.kind == Kind::kMatmul) return run_matmul(op, frame);
-  const View& lhs = frame.v[static_cast<size_t>(op.lhs)];
-  if (!plain(lhs, op.from)) return false;
-  const void* rhs = nullptr;
-  alignas(8) uint8_t element[8];
-  if (op.kind == Kind::kBinary) {
-    const View& v = frame.v[static_cast<size_t>(op.rhs)];
-    if (!plain(v, op.to) || !same_shape(v, lhs)) return false;
-    rhs = v.data();
-  } else if (op.kind == Kind::kScalar) {
-    const Scalar s = frame.s[static_cast<size_t>(op.rhs)];
-    if (is_float(op.to)) {
-      write_float(op.to, element, s.f);
-    } else {
-      write_integer(op.to, element, s.i);
-    }
-    rhs = element;
-  }
-  View& out = frame.v[static_cast<size_t>(op.out)];
-  const int64_t n = lhs.rank == 2 ? lhs.shape[0] * lhs.shape[1] : lhs.elements();
-  const int64_t bytes = n * op.width;
-  const bool reuses = reusable(out, op.to, lhs, bytes);
-  BufferRef fresh;
-  if (!reuses) fresh = BufferRef(pool_alloc(bytes, false));
-  uint8_t* to = reuses ? out.buffer->data : fresh->data;
+bool DirectRunner::matmul(const DirectOp& op) {
+  const View& a = frame_.v[static_cast<size_t>(op.lhs)];
+  const View& b = frame_.v[static_cast<size_t>(op.rhs)];
+  if (!factor(a) || !factor(b) || a.shape[1] != b.shape[0]) return false;
+  if ((a.dtype == DType::kInt8) != (b.dtype == DType::kInt8)) return false;
+  const DType dtype = a.dtype == DType::kInt8 ? DType::kInt32 : DType::kFp32;
+  View& out = frame_.v[static_cast<size_t>(op.out)];
+  View like;
+  like.rank = 2;
+  like.shape[0] = a.shape[0];
+  like.shape[1] = b.shape[1];
+  const int64_t bytes = like.shape[0] * like.shape[1] * 4;
+  const bool reuses =
+      !(out.buffer == a.buffer) && !(out.buffer == b.buffer) && reusable(out, dtype, like, bytes);
+  if (!reuses) ++version_;
+  BufferRef storage = reuses ? out.buffer : BufferRef(pool_alloc(bytes, false));
+  Gemm g;
+  g.m = like.shape[0];
+  g.n = like.shape[1];
+  g.k = a.shape[1];
+  g.a = {a.data(), a.dtype, a.stride[0], a.stride[1]};
+  g.b = {b.data(), b.dtype, b.stride[0], b.stride[1]};
+  g.c = storage->data;
+  g.c_row = g.n;
+  gemm(g);
+  storage->written.all = true;
+  replace(out, dtype, 2, like.shape, std::move(storage));
+  return true;
+}
+
+void DirectRunner::Ran::run(const DirectOp& op, const Frame& frame) const {
   switch (op.kind) {
     case Kind::kBinary:
-    case Kind::kScalar:
-      op.binary(lhs.data(), rhs, to, static_cast<size_t>(n));
-      break;
+      return op.binary(lhs, rhs, out, count);
+    case Kind::kScalar: {
+      alignas(8) uint8_t element[8];
+      const Scalar s = frame.s[static_cast<size_t>(op.rhs)];
+      if (is_float(op.to)) {
+        write_float(op.to, element, s.f);
+      } else {
+        write_integer(op.to, element, s.i);
+      }
+      return op.binary(lhs, element, out, count);
+    }
     case Kind::kUnary:
-      op.unary(lhs.data(), to, static_cast<size_t>(n));
-      break;
+      return op.unary(lhs, out, count);
     case Kind::kNarrow:
-      op.narrow(lhs.as<float>(), to, static_cast<size_t>(n), op.mode);
-      break;
+      return op.narrow(static_cast<const float*>(lhs), out, count, op.mode);
     default:
-      return false;
+      PYPTO_CHECK(false, "an operation that does not run directly");
   }
-  if (reuses) {
-    out.pad = PadMode::kNull;
-    out.buffer->written.all = true;
-    if (out.snapshot) out.snapshot = BufferRef();
+}
+
+bool DirectRunner::first(const DirectOp& op, int32_t index, Ran& r) {
+  if (op.kind == Kind::kMatmul) return matmul(op);
+  const View& lhs = frame_.v[static_cast<size_t>(op.lhs)];
+  if (!plain(lhs, op.from)) return false;
+  Ran now;
+  now.lhs = lhs.data();
+  if (op.kind == Kind::kBinary) {
+    const View& rhs = frame_.v[static_cast<size_t>(op.rhs)];
+    if (!plain(rhs, op.to) || !same_shape(rhs, lhs)) return false;
+    now.rhs = rhs.data();
+  }
+  View& out = frame_.v[static_cast<size_t>(op.out)];
+  const int64_t n = lhs.rank == 2 ? lhs.shape[0] * lhs.shape[1] : lhs.elements();
+  const int64_t bytes = n * op.width;
+  now.count = static_cast<size_t>(n);
+  if (!reusable(out, op.to, lhs, bytes)) {
+    BufferRef fresh(pool_alloc(bytes, false));
+    now.out = fresh->data;
+    now.run(op, frame_);
+    replace(out, op.to, lhs.rank, lhs.shape, std::move(fresh));
+    ++version_;
     return true;
   }
-  replace(out, op.to, lhs.rank, lhs.shape, std::move(fresh));
+  now.out = out.buffer->data;
+  now.run(op, frame_);
+  out.pad = PadMode::kNull;
+  out.buffer->written.all = true;
+  if (out.snapshot) out.snapshot = BufferRef();
+  now.index = index;
+  now.version = version_;
+  r = now;
   return true;
 }
 

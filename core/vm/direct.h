@@ -38,7 +38,42 @@ struct DirectOp {
 /// Fills OpInsn::direct of a function's operations, for the instruction set in use.
 void find_direct(FunctionCode& fn);
 
-/// Runs the operation if its operands are plain tiles; false: nothing was done.
-bool run_direct(const DirectOp& op, Frame& frame);
+/// Runs direct operations and remembers how. While nothing but these and scalar code runs, and results
+/// overwrite the storage that their registers hold already, an operation that ran before finds everything as
+/// it was.
+class DirectRunner {
+ public:
+  explicit DirectRunner(Frame& frame) : frame_(frame) {}
+
+  /// Runs operation `index` of the function if its operands are plain tiles; false: nothing was done.
+  bool run(const DirectOp& op, int32_t index) {
+    Ran& r = ran_[static_cast<size_t>(index) % kSlots];
+    if (r.index == index && r.version == version_) {
+      r.run(op, frame_);
+      return true;
+    }
+    return first(op, index, r);
+  }
+
+ private:
+  struct Ran {
+    int32_t index = -1;
+    uint32_t version = 0;
+    const void* lhs = nullptr;
+    const void* rhs = nullptr;
+    void* out = nullptr;
+    size_t count = 0;
+
+    void run(const DirectOp& op, const Frame& frame) const;
+  };
+  static constexpr size_t kSlots = 8;
+
+  bool first(const DirectOp& op, int32_t index, Ran& r);
+  bool matmul(const DirectOp& op);
+
+  Frame& frame_;
+  uint32_t version_ = 1;  ///< of the registers: changes when one gets other storage
+  Ran ran_[kSlots];
+};
 
 }  // namespace pypto::vm

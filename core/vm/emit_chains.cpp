@@ -77,10 +77,16 @@ bool harmless(const Insn& in) {
   }
 }
 
+/// Fresh tiles depend on nothing but their extents, so that they may be made a little earlier: kernels create
+/// the scratch of a reduction right before it.
+bool creates(const OpInsn& o) {
+  return o.op == ir::OpId::k_create_tile && o.results.size() == 1 && o.results[0].cls == RegClass::kView;
+}
+
 bool reads_view(const Insn& in) { return in.op == Opcode::kDim || in.op == Opcode::kValid; }
 
 /// A run of instructions that may become one chain: steps, the loads that feed them, the stores of what they
-/// make, harmless scalar code in between, and releases.
+/// make, harmless scalar code and fresh tiles in between, and releases.
 class Run {
  public:
   Run(const FunctionCode& fn, const std::unordered_set<int32_t>& targets,
@@ -108,6 +114,7 @@ class Run {
     if (in.op == Opcode::kRelease && !first) {
       pending_.erase(in.a);
       made_.erase(in.a);
+      released_.insert(in.a);
       end_ = pc + 1;
       return true;
     }
@@ -118,6 +125,7 @@ class Run {
       const bool taken = folds_ && loads(o)           ? !refused_.count(pc) && load(o, pc)
                          : folds_ && stores(o, &form) ? !refused_.count(pc) && store(o, form, pc)
                          : chainable(o, &parts)       ? step(o, parts)
+                         : folds_ && creates(o)       ? !first && free(o.results[0].index)
                                                       : false;
       if (taken) end_ = pc + 1;
       return taken;
@@ -179,6 +187,11 @@ class Run {
     return true;
   }
 
+  /// Whether nothing of the run has to do with a register so far.
+  bool free(int32_t reg) const {
+    return !given_.count(reg) && !used_.count(reg) && !stored_.count(reg) && !released_.count(reg);
+  }
+
   void read_scalars(const OpInsn& o) {
     for (const Operand& x : o.operands) {
       if (x.kind == Operand::Kind::kReg && x.reg.cls == RegClass::kScalar) scalars_read_.insert(x.reg.index);
@@ -196,6 +209,7 @@ class Run {
   std::unordered_set<int32_t> made_;    ///< registers that hold results of steps
   std::unordered_set<int32_t> used_;    ///< registers that ever did
   std::unordered_set<int32_t> stored_;  ///< results of stores
+  std::unordered_set<int32_t> released_;
   std::unordered_set<int32_t> chain_scalars_, scalars_read_;
   std::unordered_map<int32_t, std::vector<int32_t>> pending_;  ///< folded operations whose value still lives
 };
@@ -294,6 +308,10 @@ class Grouper {
         input(o.results[0]);
         continue;
       }
+      if (creates(o)) {
+        out_.push_back(in);
+        continue;
+      }
       if (stores(o, &form)) continue;
       chainable(o, &parts);
       input(parts.lhs);
@@ -313,7 +331,7 @@ class Grouper {
       if (in.op != Opcode::kOp) continue;
       Parts parts;
       const OpInsn& o = fn_.ops[static_cast<size_t>(in.a)];
-      if (loads(o)) continue;
+      if (loads(o) || creates(o)) continue;
       if (stores(o, &form)) {
         const Reg& r = o.operands[form.value].reg;
         outputs[value.at(r.index)] = r;

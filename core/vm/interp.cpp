@@ -221,6 +221,7 @@ class Interpreter {
     Scalar* const s = f.s.data();
     uint64_t done = 0;
     if (!f.marks.empty()) return done;  // unspecified scalars are followed step by step
+    DirectRunner direct(f);
     for (; done < most && f.pc != f.end_pc; ++done) {
       const Insn& in = code[f.pc];
       switch (in.op) {
@@ -242,8 +243,8 @@ class Interpreter {
               static_cast<int64_t>(static_cast<uint64_t>(s[in.a].i) + static_cast<uint64_t>(s[in.b].i));
           break;
         case Opcode::kOp: {
-          const DirectOp& direct = f.fn->ops[static_cast<size_t>(in.a)].direct;
-          if (direct.kind == DirectOp::Kind::kNone || !run_direct(direct, f)) return done;
+          const DirectOp& op = f.fn->ops[static_cast<size_t>(in.a)].direct;
+          if (op.kind == DirectOp::Kind::kNone || !direct.run(op, in.a)) return done;
           break;
         }
         default:

@@ -2,6 +2,7 @@
 
 // Every vector kernel against its scalar definition, for every dtype, ragged lengths and instruction set.
 #include <array>
+#include <cfenv>
 #include <cmath>
 #include <limits>
 
@@ -139,6 +140,59 @@ TEST(KernelsSimd, UnaryMatchesDefinition) {
       }
     }
   });
+}
+
+// O-1103, O-1104, O-302: rows that are converted in pieces, where single values are NaN or out of range; also
+// over their own operand, and whatever the rounding and the flags of the processor were before.
+TEST(KernelsSimd, CastsOfLongRows) {
+  const std::vector<float> special = {std::bit_cast<float>(0x7fa00001u),
+                                      std::bit_cast<float>(0xffc12345u),
+                                      std::numeric_limits<float>::infinity(),
+                                      -std::numeric_limits<float>::infinity(),
+                                      2147483648.0f,
+                                      -2147483648.0f,
+                                      -2147483904.0f,
+                                      2147483520.0f,
+                                      3e38f};
+  for (const size_t n : {size_t{511}, size_t{1029}, size_t{2048}, size_t{9701}}) {
+    std::vector<float> x(n);
+    for (size_t i = 0; i < n; ++i) x[i] = static_cast<float>((i * 7919) % 4001) * 0.25f - 500.0f;
+    for (const bool clean : {true, false}) {
+      for (size_t k = 0; k < special.size() && !clean; ++k)
+        x[(k * k * 131 + 17 * k + n / 2) % n] = special[k];
+      for (const DType to : {DType::kFp16, DType::kBf16, DType::kInt32, DType::kInt16, DType::kUInt8}) {
+        const auto width = static_cast<size_t>(dtype_bytes(to));
+        for (const CastMode mode : {CastMode::kNone, CastMode::kRint, CastMode::kRound, CastMode::kFloor,
+                                    CastMode::kCeil, CastMode::kTrunc, CastMode::kOdd}) {
+          std::vector<uint8_t> expected(n * width);
+          for (size_t i = 0; i < n; ++i)
+            reference::cast(DType::kFp32, &x[i], to, expected.data() + i * width, mode);
+          for_each_target([&] {
+            std::vector<uint8_t> out(n * width + 1, 0xee);
+            std::feraiseexcept(FE_INVALID);
+            cast_row(DType::kFp32, x.data(), to, out.data(), n, mode);
+            ASSERT_NE(std::fetestexcept(FE_INVALID), 0);
+            std::feclearexcept(FE_ALL_EXCEPT);
+            cast_row(DType::kFp32, x.data(), to, out.data(), n, mode);
+            ASSERT_EQ(std::fegetround(), FE_TONEAREST);
+            ASSERT_EQ(out[n * width], 0xee);
+            out.pop_back();
+            std::vector<float> over = x;
+            cast_row(DType::kFp32, over.data(), to, over.data(), n, mode);
+            ASSERT_EQ(std::memcmp(over.data(), out.data(), n * width), 0) << dtype_text(to);
+            for (size_t i = 0; i < n; ++i) {
+              if (is_float(to) && std::isnan(x[i])) {
+                ASSERT_TRUE(std::isnan(read_float(to, &out[i * width])));
+                continue;
+              }
+              ASSERT_EQ(std::memcmp(&out[i * width], &expected[i * width], width), 0)
+                  << dtype_text(to) << " mode " << static_cast<int>(mode) << " of " << x[i] << " at " << i;
+            }
+          });
+        }
+      }
+    }
+  }
 }
 
 // O-312: every 16-bit pattern of every unary operation, and the same bits on every instruction set.

@@ -169,3 +169,92 @@ def test_store_out_of_bounds_names_its_line(config):  # O-404
     line = 1 + next(n for n, text in enumerate(source) if text.endswith("# here"))
     with pytest.raises(IndexError, match=rf"out of bounds in dimension 0(.|\n)*:{line}\b"):
         kernel(rows(32), np.array([3]), rows(32), config=config)
+
+
+def test_scratch_created_between_load_and_reduction(config):  # O-218, O-311: loads may run past a fresh tile
+    @pl.jit
+    def kernel(
+        x: pl.Tensor[[12, 200], pl.FP32],
+        out: pl.Out[pl.Tensor[[12, 200], pl.FP32]],
+        tops: pl.Out[pl.Tensor[[12, 1], pl.FP32]],
+    ):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            for i in pl.range(0, 12, 4):
+                t = pl.load(x, [i, 0], [4, 200])
+                scratch = pl.create_tile([4, 200], dtype=pl.FP32)
+                top = pl.row_max(t, scratch)
+                d = pl.row_expand_sub(t, top)
+                more = pl.create_tile([4, 200], dtype=pl.FP32)
+                s = pl.row_sum(d, more)
+                out = pl.store(pl.row_expand_div(d, s), [i, 0], out)
+                tops = pl.store(top, [i, 0], tops)
+        return out, tops
+
+    x, out, tops = rows(12, 200), rows(12, 200), rows(12, 1)
+    kernel(x, out, tops, config=config)
+    d = x - x.max(1, keepdims=True)
+    np.testing.assert_array_equal(tops, x.max(1, keepdims=True))
+    np.testing.assert_allclose(out, d / d.sum(1, keepdims=True), rtol=1e-5)
+
+
+def test_a_fresh_tile_takes_a_register_over(config):  # 02 O-209: what is created again holds nothing of before
+    @pl.jit
+    def kernel(x: pl.Tensor[[64, 64], pl.FP32], out: pl.Out[pl.Tensor[[64, 64], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            for i in pl.range(0, 64, 32):
+                a = pl.load(x, [i, 0], [16, 64])
+                b = pl.mul(pl.add(a, 1.0), a)
+                t = pl.create_tile([16, 64], dtype=pl.FP32)
+                t = pl.assemble(t, pl.mul(b, 2.0), [0, 0])
+                out = pl.store(pl.sub(t, b), [i, 0], out)
+                t = pl.create_tile([16, 64], dtype=pl.FP32)
+                t = pl.assemble(t, pl.neg(b), [0, 0])
+                out = pl.store(pl.add(t, a), [i + 16, 0], out)
+        return out
+
+    x, out = rows(64), rows(64)
+    want = np.empty_like(x)
+    for i in (0, 32):
+        a = x[i : i + 16]
+        b = (a + np.float32(1)) * a
+        want[i : i + 16] = b * 2 - b
+        want[i + 16 : i + 32] = a - b
+    kernel(x, out, config=config)
+    np.testing.assert_array_equal(out, want)
+
+
+def test_many_operations_in_a_loop(config):  # O-311: what a trip left behind is not what the next one reads
+    @pl.jit
+    def kernel(
+        x: pl.Tensor[[16, 64], pl.INT32],
+        y: pl.Tensor[[16, 64], pl.FP32],
+        k: pl.Scalar[pl.INT32],
+        ints: pl.Out[pl.Tensor[[16, 64], pl.INT32]],
+        floats: pl.Out[pl.Tensor[[16, 64], pl.FP32]],
+    ):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            a = pl.load(x, [0, 0], [16, 64])
+            f = pl.load(y, [0, 0], [16, 64])
+            for _ in pl.range(9):
+                b = pl.add(a, k)
+                c = pl.mul(b, b)
+                d = pl.sub(c, a)
+                e = pl.add(d, 7)
+                g = pl.cast(e, pl.FP32)
+                h = pl.mul(f, 1.5)
+                q = pl.add(g, h)
+                m = pl.cast(q, pl.FP16)
+                n = pl.cast(m, pl.FP32)
+                o = pl.add(n, h)
+                p = pl.add(e, k)
+            ints = pl.store(p, [0, 0], ints)
+            floats = pl.store(o, [0, 0], floats)
+        return ints, floats
+
+    x, y = RNG.integers(-9, 9, (16, 64), dtype=np.int32), rows(16)
+    ints, floats = np.zeros_like(x), rows(16)
+    kernel(x, y, 8, ints, floats, config=config)
+    e = (x + 8) * (x + 8) - x + 7
+    h = y * np.float32(1.5)
+    np.testing.assert_array_equal(ints, e + 8)
+    np.testing.assert_array_equal(floats, (e.astype(np.float32) + h).astype(np.float16).astype(np.float32) + h)

@@ -290,26 +290,85 @@ UnaryKernel vector_integers(DType from, int width) {
   }
 }
 
+// Conversion instructions tell in a flag of the processor whether there was a number that INT32 cannot hold,
+// and round as a field beside the flag says. Comparisons would take longer than the conversions.
+#undef PYPTO_CONVERSION_FLAGS
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2 && defined(__GNUC__)
+#define PYPTO_CONVERSION_FLAGS 1
+#else
+#define PYPTO_CONVERSION_FLAGS 0
+#endif
+
+template <class T, class DU, class V>
+HWY_INLINE void put_low(DU du, V whole, T* out) {
+  if constexpr (sizeof(T) == 4) {
+    hn::StoreU(whole, du, reinterpret_cast<uint32_t*>(out));
+  } else {
+#if HWY_TARGET != HWY_SCALAR
+    const hn::Rebind<T, DU> to;
+    hn::StoreU(hn::TruncateTo(to, whole), to, out);
+#else
+    *out = static_cast<T>(hn::GetLane(whole));
+#endif
+  }
+}
+
+#if PYPTO_CONVERSION_FLAGS
+constexpr uint32_t kInvalid = 1, kRoundingField = 0x6000, kRoundDown = 0x2000, kRoundUp = 0x4000;
+
+// Also order the loads and stores between them.
+HWY_INLINE uint32_t conversion_state() {
+  uint32_t state;
+  asm volatile("vstmxcsr %0" : "=m"(state) : : "memory");
+  return state;
+}
+HWY_INLINE void set_conversion_state(uint32_t state) {
+  asm volatile("vldmxcsr %0" : : "m"(state) : "memory");
+}
+
+/// Rounded as the conversion state says.
+template <class D, class V>
+HWY_INLINE hn::VFromD<hn::RebindToUnsigned<D>> int32_by_state(D, V value) {
+#if HWY_TARGET <= HWY_AVX3
+  return hn::VFromD<hn::RebindToUnsigned<D>>{_mm512_cvtps_epi32(value.raw)};
+#else
+  return hn::VFromD<hn::RebindToUnsigned<D>>{_mm256_cvtps_epi32(value.raw)};
+#endif
+}
+
+/// As careful_row, for a multiple of four vectors; false if a value is NaN or out of range: `out` is of no
+/// use then.
+template <CastMode kMode, class T>
+HWY_INLINE bool quick_row(const float* in, T* out, size_t n) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  constexpr bool kNearest = kMode == CastMode::kRint, kDown = kMode == CastMode::kFloor,
+                 kUp = kMode == CastMode::kCeil;
+  const uint32_t before = conversion_state();
+  const uint32_t during = (before & ~(kInvalid | kRoundingField)) | (kDown ? kRoundDown : kUp ? kRoundUp : 0);
+  if (during != before) set_conversion_state(during);
+  each_vector(n, hn::Lanes(d), [&](size_t at) HWY_ATTR {
+    const auto x = hn::LoadU(d, in + at);
+    if constexpr (kNearest || kDown || kUp) {
+      put_low(du, int32_by_state(d, x), out + at);
+    } else {
+      put_low(du, hn::BitCast(du, int32_below(d, before_truncation<kMode>(d, x))), out + at);
+    }
+  });
+  const uint32_t after = conversion_state();
+  if (during != before) set_conversion_state(before);
+  return (after & kInvalid) == 0;
+}
+#endif
+
 /// FP32 to an integer through INT32: rounded by the mode, 32 bits as is, fewer by keeping the low ones.
 template <CastMode kMode, class T>
-void narrow_row(const float* in, T* out, size_t n) {
+void careful_row(const float* in, T* out, size_t n) {
   const hn::ScalableTag<float> d;
   const hn::RebindToUnsigned<decltype(d)> du;
   const size_t lanes = hn::Lanes(d);
   const auto convert = [&](const float* from) HWY_ATTR {
     return hn::BitCast(du, int32_lanes(d, round_lanes<kMode>(d, hn::LoadU(d, from))));
-  };
-  const auto put = [&](auto whole, size_t at) HWY_ATTR {
-    if constexpr (sizeof(T) == 4) {
-      hn::StoreU(whole, du, reinterpret_cast<uint32_t*>(out + at));
-    } else {
-#if HWY_TARGET != HWY_SCALAR
-      const hn::Rebind<T, decltype(du)> to;
-      hn::StoreU(hn::TruncateTo(to, whole), to, out + at);
-#else
-      out[at] = static_cast<T>(hn::GetLane(whole));
-#endif
-    }
   };
   size_t i = 0;
   const auto bound = hn::Set(d, 2147483648.0f);
@@ -321,18 +380,15 @@ void narrow_row(const float* in, T* out, size_t n) {
     const auto below =
         hn::And(hn::And(hn::Lt(a0, bound), hn::Lt(a1, bound)), hn::And(hn::Lt(a2, bound), hn::Lt(a3, bound)));
     if (HWY_LIKELY(hn::AllTrue(d, below))) {
-      put(hn::BitCast(du, int32_below(d, a0)), i);
-      put(hn::BitCast(du, int32_below(d, a1)), i + lanes);
-      put(hn::BitCast(du, int32_below(d, a2)), i + 2 * lanes);
-      put(hn::BitCast(du, int32_below(d, a3)), i + 3 * lanes);
+      put_low(du, hn::BitCast(du, int32_below(d, a0)), out + i);
+      put_low(du, hn::BitCast(du, int32_below(d, a1)), out + i + lanes);
+      put_low(du, hn::BitCast(du, int32_below(d, a2)), out + i + 2 * lanes);
+      put_low(du, hn::BitCast(du, int32_below(d, a3)), out + i + 3 * lanes);
       continue;
     }
-    for (size_t v = 0; v < 4; ++v) {
-      const auto whole = convert(in + i + v * lanes);
-      put(whole, i + v * lanes);
-    }
+    for (size_t v = 0; v < 4; ++v) put_low(du, convert(in + i + v * lanes), out + i + v * lanes);
   }
-  for (; i + lanes <= n; i += lanes) put(convert(in + i), i);
+  for (; i + lanes <= n; i += lanes) put_low(du, convert(in + i), out + i);
   if (const size_t rest = n - i; rest != 0) {
     alignas(64) float buffer[16] = {};
     alignas(64) uint32_t whole[16];
@@ -340,6 +396,22 @@ void narrow_row(const float* in, T* out, size_t n) {
     hn::StoreU(convert(buffer), du, whole);
     for (size_t j = 0; j < rest; ++j) out[i + j] = static_cast<T>(whole[j]);
   }
+}
+
+template <CastMode kMode, class T>
+void narrow_row(const float* in, T* out, size_t n) {
+  size_t i = 0;
+#if PYPTO_CONVERSION_FLAGS
+  // Reading and setting the flags takes as long as tens of conversions. A row that is converted again must
+  // not have been overwritten.
+  constexpr size_t kLeast = 512, kMost = 4096;
+  for (const bool apart = static_cast<const void*>(in) != out; apart && i + kLeast <= n;) {
+    const size_t count = std::min(n - i, kMost) / kLeast * kLeast;
+    if (HWY_UNLIKELY((!quick_row<kMode>(in + i, out + i, count)))) careful_row<kMode>(in + i, out + i, count);
+    i += count;
+  }
+#endif
+  careful_row<kMode>(in + i, out + i, n - i);
 }
 
 template <class T>
@@ -362,6 +434,9 @@ void narrow_integer(const float* in, void* out, size_t n, CastMode mode) {
 }
 
 NarrowKernel vector_narrow(DType dtype) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  if (NarrowKernel native = dtype == DType::kFp16 ? half_from_float() : nullptr) return native;
+#endif
   switch (dtype) {
     case DType::kFp16:
       return &narrow_float<Fp16>;

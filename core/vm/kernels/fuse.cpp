@@ -24,28 +24,45 @@ namespace {
 using D = hn::ScalableTag<float>;
 using V = hn::VFromD<D>;
 
-/// Operand vector at `data`; `rest` > 0: that many elements only.
-template <class E>
-HWY_INLINE V operand(D d, const E* data, size_t rest) {
-  if (rest == 0) return Lanes<E>::load(d, data);
+using M = hn::MFromD<D>;
+
+/// Lanes [from, to) of a vector at the edge of a run: the others are not read and not written.
+struct Part {
+  size_t from = 0, to = 0;
+
+  M mask(D d) const { return hn::AndNot(hn::FirstN(d, from), hn::FirstN(d, to)); }
+};
+
+/// Operand vector at `data`. kPartial: of the lanes in `part` only.
+template <bool kPartial, class E>
+HWY_INLINE V operand(D d, const E* data, const Part& part) {
+  if constexpr (!kPartial) return Lanes<E>::load(d, data);
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (std::is_same_v<E, float>) return hn::MaskedLoad(part.mask(d), d, data);
+#endif
   alignas(64) E buffer[16] = {};
-  std::memcpy(buffer, data, rest * sizeof(E));
+  std::memcpy(buffer + part.from, data + part.from, (part.to - part.from) * sizeof(E));
   return Lanes<E>::load(d, buffer);
 }
 
 /// The operands of a block of vectors as FP32.
-template <class E>
-HWY_NOINLINE void widen(D d, const E* data, size_t rest, int vectors, float* out) {
+template <bool kPartial, class E>
+HWY_NOINLINE void widen(D d, const E* data, const Part& part, int vectors, float* out) {
   const size_t lanes = hn::Lanes(d);
-  for (int v = 0; v < vectors; ++v, data += lanes, out += lanes) hn::Store(operand(d, data, rest), d, out);
+  for (int v = 0; v < vectors; ++v, data += lanes, out += lanes) {
+    hn::Store(operand<kPartial>(d, data, part), d, out);
+  }
 }
 
-template <class E>
-HWY_INLINE void put(D d, V v, E* data, size_t rest) {
-  if (rest == 0) return Lanes<E>::store(d, v, data);
+template <bool kPartial, class E>
+HWY_INLINE void put(D d, V v, E* data, const Part& part) {
+  if constexpr (!kPartial) return Lanes<E>::store(d, v, data);
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (std::is_same_v<E, float>) return hn::BlendedStore(v, part.mask(d), d, data);
+#endif
   alignas(64) E buffer[16];
   Lanes<E>::store(d, v, buffer);
-  std::memcpy(data, buffer, rest * sizeof(E));
+  std::memcpy(data + part.from, buffer + part.from, (part.to - part.from) * sizeof(E));
 }
 
 /// Runs `action` with `p`, a pointer to the elements of an array from `base` on. A macro, as a closure would
@@ -161,17 +178,18 @@ float neutral(ReduceOp op) {
                                  : kInfinity;
 }
 
-/// One block of kVectors vectors through all steps, written to `out` or taken in by `partials`. kPartial: one
-/// vector of which `rest` elements exist.
+/// One block of kVectors vectors from element `base` on through all steps, written to `out` or taken in by
+/// `partials`. kPartial: one vector of which the lanes of `part` exist.
 template <int kVectors, bool kPartial, bool kReduce>
 HWY_INLINE void block(D d, const FuseArray& first, const Program& program, const FuseArray& out,
-                      Partials& partials, size_t base, size_t rest_in) {
+                      Partials& partials, ptrdiff_t base, const Part& part) {
   const size_t lanes = hn::Lanes(d);
-  const size_t rest = kPartial ? rest_in : 0;
   if constexpr (!kPartial) {
     for (const FuseAhead& ahead : first.ahead) {
       if (ahead.data == nullptr) break;
-      const size_t begin = base * ahead.width, end = (base + kVectors * lanes) * ahead.width;
+      const size_t first_element = static_cast<size_t>(base);
+      const size_t begin = first_element * ahead.width,
+                   end = (first_element + kVectors * lanes) * ahead.width;
       for (size_t at = begin; at < end; at += 64) __builtin_prefetch(ahead.data + at);
     }
   }
@@ -181,25 +199,23 @@ HWY_INLINE void block(D d, const FuseArray& first, const Program& program, const
     const V x = hn::Set(d, single(first.type, first.data));
     PYPTO_EACH(a = x);
   } else {
-    PYPTO_TYPED(first.type, first.data, base, PYPTO_EACH(a = operand(d, p + at, rest)));
+    PYPTO_TYPED(first.type, first.data, base, PYPTO_EACH(a = operand<kPartial>(d, p + at, part)));
   }
   alignas(64) float wide[kVectors * 16];
   for (size_t s = 0; s < program.count; ++s) {
     const Ready& step = program.steps[s];
     const auto* data = reinterpret_cast<const float*>(step.data) + base;
-    size_t short_by = rest;
     if (HWY_UNLIKELY(step.wide)) {
-      PYPTO_TYPED(step.type, step.data, base, widen(d, p, rest, kVectors, wide));
+      PYPTO_TYPED(step.type, step.data, base, widen<kPartial>(d, p, part, kVectors, wide));
       data = wide;
-      short_by = 0;
     }
-#define PYPTO_WITH(expression)                                               \
-  if (step.one) {                                                            \
-    const V x = hn::Set(d, step.element);                                    \
-    PYPTO_EACH(a = expression);                                              \
-  } else {                                                                   \
-    PYPTO_EACH(const V x = operand(d, data + at, short_by); a = expression); \
-  }                                                                          \
+#define PYPTO_WITH(expression)                                                     \
+  if (step.one) {                                                                  \
+    const V x = hn::Set(d, step.element);                                          \
+    PYPTO_EACH(a = expression);                                                    \
+  } else {                                                                         \
+    PYPTO_EACH(const V x = operand<kPartial>(d, data + at, part); a = expression); \
+  }                                                                                \
   break
     switch (step.op) {
       case FuseOp::kAdd:
@@ -274,7 +290,7 @@ HWY_INLINE void block(D d, const FuseArray& first, const Program& program, const
       case FuseOp::kPass:
         break;
       case FuseOp::kStore:
-        PYPTO_TYPED(step.type, step.data, base, PYPTO_EACH(put(d, a, p + at, rest)));
+        PYPTO_TYPED(step.type, step.data, base, PYPTO_EACH(put<kPartial>(d, a, p + at, part)));
         break;
     }
 #undef PYPTO_WITH
@@ -286,8 +302,9 @@ HWY_INLINE void block(D d, const FuseArray& first, const Program& program, const
     }
   }
   if constexpr (kReduce) {
-    const size_t group = (base - partials.shift) / lanes % kGroup;
-    const auto taken = hn::FirstN(d, kPartial ? rest : lanes);
+    // The vector before the first aligned one starts `lanes` before element 0 of these.
+    const size_t group = (static_cast<size_t>(base) + kPartials - partials.shift) / lanes % kGroup;
+    const auto taken = part.mask(d);
 #define PYPTO_TAKE(operation)                                  \
   PYPTO_EACH(V& p = partials.p[(group + at / lanes) % kGroup]; \
              p = kPartial ? hn::IfThenElse(taken, operation(p, a), p) : operation(p, a))
@@ -307,7 +324,7 @@ HWY_INLINE void block(D d, const FuseArray& first, const Program& program, const
     }
 #undef PYPTO_TAKE
   } else {
-    PYPTO_TYPED(out.type, out.data, base, PYPTO_EACH(put(d, a, p + at, rest)));
+    PYPTO_TYPED(out.type, out.data, base, PYPTO_EACH(put<kPartial>(d, a, p + at, part)));
   }
 }
 #undef PYPTO_EACH
@@ -329,10 +346,24 @@ HWY_INLINE void blocks(const FuseArray& first, const Program& program, const Fus
                        Partials& partials, size_t i, size_t n) {
   const D d;
   const size_t lanes = hn::Lanes(d);
-  for (; i + 8 * lanes <= n; i += 8 * lanes) block<8, false, kReduce>(d, first, program, out, partials, i, 0);
-  for (; i + 4 * lanes <= n; i += 4 * lanes) block<4, false, kReduce>(d, first, program, out, partials, i, 0);
-  for (; i + lanes <= n; i += lanes) block<1, false, kReduce>(d, first, program, out, partials, i, 0);
-  if (i < n) block<1, true, kReduce>(d, first, program, out, partials, i, n - i);
+  const auto at = [](size_t element) { return static_cast<ptrdiff_t>(element); };
+  for (; i + 8 * lanes <= n; i += 8 * lanes)
+    block<8, false, kReduce>(d, first, program, out, partials, at(i), Part());
+  for (; i + 4 * lanes <= n; i += 4 * lanes)
+    block<4, false, kReduce>(d, first, program, out, partials, at(i), Part());
+  for (; i + lanes <= n; i += lanes)
+    block<1, false, kReduce>(d, first, program, out, partials, at(i), Part());
+  if (i < n) block<1, true, kReduce>(d, first, program, out, partials, at(i), Part{0, n - i});
+}
+
+/// The elements before the first aligned one: the last lanes of the vector before it.
+template <bool kReduce>
+HWY_INLINE void head_block(const FuseArray& first, const Program& program, const FuseArray& out,
+                           Partials& partials, size_t head) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  const auto base = static_cast<ptrdiff_t>(head) - static_cast<ptrdiff_t>(lanes);
+  block<1, true, kReduce>(d, first, program, out, partials, base, Part{lanes - head, lanes});
 }
 
 void fused(FuseArray first, std::span<const FuseStep> steps, FuseArray out, FuseRows rows) {
@@ -340,7 +371,7 @@ void fused(FuseArray first, std::span<const FuseStep> steps, FuseArray out, Fuse
   Program program(steps);
   for (size_t row = 0;;) {
     const size_t head = head_of(out.data, out.type, rows.length);
-    if (head != 0) block<1, true, false>(D(), first, program, out, none, 0, head);
+    if (head != 0) head_block<false>(first, program, out, none, head);
     blocks<false>(first, program, out, none, head, rows.length);
     if (++row >= rows.count) return;
     program.next_row();
@@ -386,23 +417,16 @@ HWY_INLINE float reduce_row(const FuseArray& first, const Program& program, Redu
   Partials partials;
   partials.op = op;
   for (V& p : partials.p) p = hn::Set(d, start);
-  alignas(64) float partial[kPartials], lane[kPartials];
-  if (head != 0) {
-    // The head holds elements of the first partials; from its end on, lanes hold partials `head` further.
-    block<1, true, true>(d, first, program, FuseArray(), partials, 0, head);
-    hn::Store(partials.p[0], d, partial);
-    for (size_t c = 0; c < kPartials; ++c) {
-      const size_t j = (c + head) % kPartials;
-      lane[c] = j < head ? partial[j] : start;
-    }
-    for (size_t g = 0; g < kGroup; ++g) partials.p[g] = hn::Load(d, lane + g * lanes);
-    partials.shift = head;
-  }
+  partials.shift = head;
+  if (head != 0) head_block<true>(first, program, FuseArray(), partials, head);
   blocks<true>(first, program, FuseArray(), partials, head, n);
-  float* stored = head == 0 ? partial : lane;
-  for (size_t g = 0; g < kGroup; ++g) hn::Store(partials.p[g], d, stored + g * lanes);
-  if (head != 0) {
-    for (size_t c = 0; c < kPartials; ++c) partial[(c + head) % kPartials] = lane[c];
+  alignas(64) float partial[kPartials];
+  if (head == 0) {
+    for (size_t g = 0; g < kGroup; ++g) hn::Store(partials.p[g], d, partial + g * lanes);
+  } else {
+    alignas(64) float turned[2 * kPartials];  // twice in a row, so that any turn of it is a piece
+    for (size_t g = 0; g < 2 * kGroup; ++g) hn::Store(partials.p[g % kGroup], d, turned + g * lanes);
+    std::memcpy(partial, turned + kPartials - head, sizeof(partial));
   }
   // The last row of partials is complete: what is missing counts as neutral.
   if (n % kPartials != 0) {

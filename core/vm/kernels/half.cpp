@@ -126,6 +126,56 @@ PYPTO_FP16_TARGET void from_integers(const void* in, void* out, size_t n) {
   _mm512_mask_storeu_epi16(o + i, mask, converted(x + i, mask));
 }
 
+/// Whether one of 64 elements from `at` on is NaN.
+PYPTO_FP16_INLINE __mmask32 any_nan(const uint16_t* at) {
+  return _mm512_cmp_ph_mask(_mm512_castsi512_ph(_mm512_loadu_si512(at)),
+                            _mm512_castsi512_ph(_mm512_loadu_si512(at + kLanes)), _CMP_UNORD_Q);
+}
+
+/// Gives the NaN among elements [0, n), a multiple of 64, their one pattern.
+PYPTO_FP16_TARGET void clean_row(uint16_t* out, size_t n) {
+  __mmask32 nan = 0;
+#pragma GCC unroll 4
+  for (size_t i = 0; i < n; i += 2 * kLanes) nan |= any_nan(out + i);
+  if (__builtin_expect(nan == 0, 1)) return;
+  for (size_t i = 0; i < n; i += kLanes)
+    _mm512_storeu_si512(out + i, clean(_mm512_castsi512_ph(_mm512_loadu_si512(out + i))));
+}
+
+/// NaN are looked for in the results, which are half as many vectors as the operands: comparisons compete
+/// with the conversions for one unit of the processor. Results are read again when they have left the store
+/// buffer.
+PYPTO_FP16_TARGET void from_floats(const float* in, void* out, size_t n, CastMode) {
+  constexpr size_t kStrip = 1024, kWide = kLanes / 2;
+  auto* o = static_cast<uint16_t*>(out);
+  const auto convert = [&](size_t i) PYPTO_FP16_TARGET {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(o + i),
+                        _mm512_maskz_cvtps_ph(0xffff, _mm512_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
+  };
+  const size_t whole = n / (2 * kLanes) * (2 * kLanes);
+  size_t checked = 0;
+  for (size_t i = 0; i < whole;) {
+    const size_t end = i + kStrip < whole ? i + kStrip : whole, begin = i;
+    for (; i < end; i += 2 * kLanes) {
+      convert(i);
+      convert(i + kWide);
+      convert(i + 2 * kWide);
+      convert(i + 3 * kWide);
+    }
+    if (checked < begin) clean_row(o + checked, begin - checked);
+    checked = begin;
+  }
+  if (checked < whole) clean_row(o + checked, whole - checked);
+  for (size_t i = whole; i < n; i += kWide) {
+    const auto mask = static_cast<__mmask16>(first_lanes(n - i < kWide ? n - i : kWide));
+    const __m256i bits =
+        _mm512_maskz_cvtps_ph(mask, _mm512_maskz_loadu_ps(mask, in + i), _MM_FROUND_TO_NEAREST_INT);
+    // As clean().
+    const __m256i low = _mm256_min_epu16(bits, _mm256_set1_epi16(static_cast<int16_t>(0xfe00)));
+    _mm256_mask_storeu_epi16(o + i, mask, _mm256_min_epi16(low, _mm256_set1_epi16(0x7e00)));
+  }
+}
+
 }  // namespace
 
 BinaryKernel half_kernel(BinaryOp op, Spread spread) {
@@ -160,8 +210,11 @@ UnaryKernel half_from_integer(DType from) {
   }
 }
 
+NarrowKernel half_from_float() { return available() ? &from_floats : nullptr; }
+
 #else
 
+NarrowKernel half_from_float() { return nullptr; }
 BinaryKernel half_kernel(BinaryOp, Spread) { return nullptr; }
 UnaryKernel half_from_integer(DType) { return nullptr; }
 

@@ -12,5 +12,7 @@ namespace pypto::vm {
 BinaryKernel half_kernel(BinaryOp op, Spread spread);
 /// `from` elements to FP16: integers of 8 and 16 bits.
 UnaryKernel half_from_integer(DType from);
+/// FP32 to FP16.
+NarrowKernel half_from_float();
 
 }  // namespace pypto::vm
