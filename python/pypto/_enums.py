@@ -17,6 +17,12 @@ class _Meta(EnumMeta):
             raise AttributeError(name)
         raise _unknown_member(cls.__name__, name, list(members))
 
+    def __getitem__(cls, name):
+        members = cls.__dict__.get("_member_map_") or {}
+        if isinstance(name, str) and name in members:
+            return members[name]
+        raise KeyError(f"{cls.__name__}[...] takes the name of a member ({', '.join(members)}), got {name!r}")
+
 
 # Enums whose members stand in annotations (01 L-28): what a member is called there.
 _IN_ANNOTATIONS = {"TensorLayout": "layout", "MemorySpace": "memory space"}
@@ -37,6 +43,11 @@ def _unknown_member(enum_name, name, members):
 
 class _LanguageEnum(IntEnum, metaclass=_Meta):
     """Prints as a program writes it."""
+
+    @classmethod
+    def _missing_(cls, value):
+        members = ", ".join(f"{name} = {int(member)}" for name, member in cls.__members__.items())
+        raise ValueError(f"{value!r} is not a valid {cls.__name__}; members: {members}")
 
     def __str__(self):
         return f"{type(self).__name__}.{self.name}"

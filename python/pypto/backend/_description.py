@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
+from pypto._checks import check_member, listed
 from pypto.backend import BackendType, default_backend_type
 from pypto.ir import CoreType, MemorySpace
 
@@ -53,7 +54,7 @@ class Core:
     mems: tuple[Mem, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mems", tuple(self.mems))
+        object.__setattr__(self, "mems", tuple(listed("Core: mems", self.mems, "memories")))
 
 
 class _Level:
@@ -310,4 +311,7 @@ class Backend950:
 
 def get_backend_instance(backend_type: BackendType | None = None) -> Backend:
     """Return the description of `backend_type`, by default of the backend that was set."""
-    return _instance(default_backend_type() if backend_type is None else backend_type)
+    if backend_type is None:
+        return _instance(default_backend_type())
+    check_member("get_backend_instance: backend_type", backend_type, BackendType, "")
+    return _instance(backend_type)

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from pypto import _env
+from pypto._checks import check_member
 from pypto._platform import arch_of, check_platform
 from pypto._records import replace
 from pypto.ir.distributed_config import DEFAULT_RUNTIME, DistributedConfig
@@ -118,6 +119,15 @@ def _from_context(
     context = PassContext.current()
     if memory_planner is not None and not isinstance(memory_planner, MemoryPlanner):
         raise TypeError(f"memory_planner must be a MemoryPlanner or None, got {type(memory_planner).__name__}")
+    if verification_level is not None:
+        check_member("verification_level", verification_level, VerificationLevel, "passes.")
+    if diagnostic_phase is not None:
+        check_member("diagnostic_phase", diagnostic_phase, DiagnosticPhase, "passes.")
+    if disabled_diagnostics is not None and not isinstance(disabled_diagnostics, DiagnosticCheckSet):
+        raise TypeError(
+            "disabled_diagnostics must be a passes.DiagnosticCheckSet or None, "
+            f"got {type(disabled_diagnostics).__name__}"
+        )
     if isinstance(runtime, str):
         runtime = runtime_kind_from_name(runtime)
 

@@ -7,6 +7,8 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from pypto._checks import check_class
+
 _CHILDREN = (
     "functions",
     "params",
@@ -109,11 +111,13 @@ _conversions: dict[str, Callable[[ConversionContext], str]] = {}
 
 def register_op_conversion(op: str, function: Callable[[ConversionContext], str]) -> None:
     """Remember how `op` is converted."""
+    check_class("register_op_conversion: op", op, str, "the name of an operation such as 'tile.add'")
     _conversions[op] = function
 
 
 def op_conversion(op: str) -> Callable[[ConversionContext], str] | None:
     """Return how `op` is converted, or `None`."""
+    check_class("op_conversion: op", op, str, "the name of an operation such as 'tile.add'")
     return _conversions.get(op)
 
 
@@ -141,6 +145,6 @@ def level_to_linqu_level(level: Any) -> int:
         "CLUSTER_2": 6,
         "GLOBAL": 7,
     }
-    with contextlib.suppress(KeyError):
+    with contextlib.suppress(KeyError, AttributeError):
         return numbers[level.name]
     raise ValueError(f"{level!r} is no level")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pypto import _core
+from pypto._checks import check_run_config
 from pypto._platform import arch_of, backend_of
 from pypto.ir._options import CompileOptions
 from pypto.runtime import _dtypes, _run
@@ -312,6 +313,8 @@ class ProgramBase(EntryView):
         self, config: Any = None, *, aicpu_thread_num: int | None = None, dfx_dir: Any = None
     ) -> CallConfig:
         """Return the settings of a dispatch."""
+        if config is not None:
+            check_run_config("build_call_config()", config)
         threads = aicpu_thread_num
         if threads is None:
             threads = config.aicpu_thread_num if config is not None else None

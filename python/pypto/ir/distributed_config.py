@@ -59,6 +59,10 @@ class DistributedConfig:
             repeated = sorted({i for i in ids if ids.count(i) > 1})
             raise ValueError(f"DistributedConfig.device_ids must be distinct, got {ids} ({repeated} repeated)")
         self.device_ids = ids
+        for name in ("num_sub_workers", "aicpu_thread_num"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not hasattr(value, "__index__"):
+                raise TypeError(f"DistributedConfig.{name} must be an int, got {value!r}")
         if self.num_sub_workers < 0:
             raise ValueError(
                 f"DistributedConfig.num_sub_workers must be non-negative (0 = as many as the program declares), "

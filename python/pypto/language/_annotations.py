@@ -3,6 +3,7 @@
 objects here only remember what was written."""
 
 from pypto import _core
+from pypto._checks import listed
 from pypto._core import DataType
 from pypto._errors import ParserTypeError, caller_span
 
@@ -143,7 +144,7 @@ class Tuple:
     """Several results: ``pl.Tuple[T1, T2]``."""
 
     def __new__(cls, items):
-        return OtherAnnotation("pl.Tuple", tuple(items))
+        return OtherAnnotation("pl.Tuple", tuple(listed("pl.Tuple(...)", items, "types")))
 
     def __class_getitem__(cls, items):
         return OtherAnnotation("pl.Tuple", items)
@@ -281,7 +282,7 @@ def _only_keywords(name, args, unknown):
 
 
 def _list(value):
-    return None if value is None else list(value)
+    return None if value is None else listed("strides and valid extents", value, "ints or dynamic dimensions")
 
 
 class TensorView(_View):

@@ -130,6 +130,8 @@ def function(
         _enum_option(option, value, enum)
     if not isinstance(auto_scope, bool):
         raise ParserSyntaxError(f"auto_scope must be a boolean literal, got {auto_scope!r}", caller_span())
+    if not isinstance(strict_ssa, bool):
+        raise ParserSyntaxError(f"strict_ssa must be a boolean, got {strict_ssa!r}", caller_span())
     if attrs is not None:
         import warnings
 
@@ -178,7 +180,13 @@ def _with_frame(decorate, func):
 
 def check_external(path, function, owner):
     """Resolve the source file of an external kernel; relative paths start at the Python file."""
-    path = os.fspath(path)
+    try:
+        path = os.fspath(path)
+    except TypeError:
+        raise ParserTypeError(
+            f"{owner}: external_source of '{function.__name__}' must be the path of a C++ file, got {path!r}",
+            caller_span(),
+        ) from None
     full = path if os.path.isabs(path) else os.path.join(os.path.dirname(function.__code__.co_filename), path)
     if not os.path.isfile(full):
         raise ValueError(f"{owner}: external source of '{function.__name__}' file not found: {full}")

@@ -9,6 +9,7 @@ from enum import Enum, IntEnum
 from typing import Any
 
 from pypto import _env
+from pypto._checks import check_member, listed
 
 
 class MemoryPlanner(Enum):
@@ -28,6 +29,7 @@ class RuntimeKind(Enum):
 
 def runtime_kind_to_name(kind: RuntimeKind) -> str:
     """Return the lower-case name of a runtime."""
+    check_member("runtime", kind, RuntimeKind, "passes.")
     return kind.name.lower()
 
 
@@ -78,7 +80,7 @@ class DiagnosticCheckSet:
     """A set of `DiagnosticCheck`."""
 
     def __init__(self, checks: Iterable[DiagnosticCheck] = ()) -> None:
-        self._checks = set(checks)
+        self._checks = set(listed("DiagnosticCheckSet: checks", checks, "DiagnosticCheck members"))
 
     def insert(self, check: DiagnosticCheck) -> None:
         """Add `check`."""
@@ -178,7 +180,13 @@ class PassContext:
         enable_pypto_l0c_double_buffer: bool = False,
         runtime: RuntimeKind = RuntimeKind.TENSORMAP_AND_RINGBUFFER,
     ) -> None:
-        self._instruments = list(instruments or ())
+        for name, value, enum in (
+            ("verification_level", verification_level, VerificationLevel),
+            ("diagnostic_phase", diagnostic_phase, DiagnosticPhase),
+        ):
+            if value is not None:
+                check_member(f"PassContext: {name}", value, enum, "passes.")
+        self._instruments = listed("PassContext: instruments", instruments or (), "instruments")
         self._verification_level = default_verification_level() if verification_level is None else verification_level
         self._diagnostic_phase = default_diagnostic_phase() if diagnostic_phase is None else diagnostic_phase
         self._disabled = default_disabled() if disabled_diagnostics is None else disabled_diagnostics

@@ -10,6 +10,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from pypto._checks import check_member, listed
 from pypto.passes._context import MemoryPlanner, PassContext, VerificationLevel, VerificationMode
 
 
@@ -87,7 +88,7 @@ class PassPipeline:
     """Passes applied one after the other."""
 
     def __init__(self, passes: Iterable[Pass] = ()) -> None:
-        self._passes = list(passes)
+        self._passes = listed("PassPipeline: passes", passes, "passes")
 
     def add_pass(self, pass_: Pass) -> None:
         """Append `pass_`."""
@@ -136,6 +137,7 @@ class VerificationInstrument(CallbackInstrument):
     """Checks the invariants of the program before or after each pass."""
 
     def __init__(self, mode: VerificationMode = VerificationMode.AFTER) -> None:
+        check_member("VerificationInstrument: mode", mode, VerificationMode, "passes.")
         self.mode = mode
         super().__init__(
             (lambda p, prog: verify(prog, f"before {p.get_name()}")) if mode & VerificationMode.BEFORE else None,
@@ -187,7 +189,7 @@ class IRPropertySet:
     """A set of `IRProperty`."""
 
     def __init__(self, properties: Iterable[IRProperty] = ()) -> None:
-        self._items = set(properties)
+        self._items = set(listed("IRPropertySet: properties", properties, "IRProperty members"))
 
     def insert(self, item: IRProperty) -> None:
         """Add `item`."""

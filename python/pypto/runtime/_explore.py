@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pypto._checks import check_compiled
 from pypto.runtime import _report
 from pypto.runtime._config import RunConfig
 from pypto.runtime._sim import SimOptions
@@ -39,6 +40,9 @@ def explore(compiled: Any, *args: Any, runs: int = 100, seed: int = 0) -> list[A
     """
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
         raise ValueError(f"explore: runs must be a positive int, got {runs!r}")
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise TypeError(f"explore: seed must be an int, got {seed!r}")
+    check_compiled("explore", compiled)
     reports = []
     platform = compiled.platform
     for number in range(runs):

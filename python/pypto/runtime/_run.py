@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pypto import _core, _env
+from pypto._checks import check_run_config
 from pypto._platform import is_hardware, require_available, require_mpi, running_platform
 from pypto.runtime import _dtypes, _report, _rings, _sim
 from pypto.runtime.device_tensor import DeviceTensor, StackedDeviceTensor
@@ -351,6 +352,8 @@ def _dfx(config: Any) -> Any:
 
 def call_single(program: Any, entry: str | None, values: list[Any], config: Any, title: str) -> None:
     """A call of a single-device program from Python."""
+    if config is not None:
+        check_run_config(f"a call of {title!r}", config)
     platform = program.platform if config is None else config.platform
     device_id = 0 if config is None else config.device_id
     if active_workers.get():

@@ -431,9 +431,13 @@ def benchmark(
     persistent, reset_persistent_windows
         Windows of a distributed program, as in `prepare`.
     """
+    from pypto._checks import check_compiled, check_run_config
     from pypto.runtime._config import RunConfig
 
     _check_counts(rounds, warmup)
+    check_compiled("benchmark", compiled)
+    if config is not None:
+        check_run_config("benchmark", config)
     distributed = bool(compiled._native.distributed)
     if config is not None and (platform is not None or device_id is not None):
         raise ValueError("benchmark: give config, or platform and device_id, not both")

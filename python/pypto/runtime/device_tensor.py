@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pypto._checks import listed
 from pypto.runtime import _dtypes
 
 
@@ -90,7 +91,7 @@ class DeviceTensor:
 
 def check_shape(what: str, shape: Sequence[int]) -> tuple[int, ...]:
     """Return `shape` as a tuple of positive ints; raise `TypeError` or `ValueError` naming `what`."""
-    extents = tuple(shape)
+    extents = tuple(listed(f"{what} shape", shape, "ints"))
     if not extents:
         raise ValueError(f"{what} shape must not be empty")
     for n in extents:
@@ -107,8 +108,9 @@ class StackedDeviceTensor:
     __slots__ = ("_full_shape", "_shards", "_worker_ids")
 
     def __init__(self, shards: Sequence[DeviceTensor], full_shape: Sequence[int], worker_ids: Sequence[int]) -> None:
-        shards, ids = tuple(shards), tuple(worker_ids)
-        full = tuple(full_shape)
+        shards = tuple(listed("StackedDeviceTensor: shards", shards, "DeviceTensors"))
+        ids = tuple(listed("StackedDeviceTensor: worker_ids", worker_ids, "ranks"))
+        full = tuple(listed("StackedDeviceTensor: full_shape", full_shape, "ints"))
         if len(full) < 2:
             raise ValueError(f"StackedDeviceTensor needs rank >= 2 ([B, *tail]), got shape {list(full)}")
         if full[0] < 1:

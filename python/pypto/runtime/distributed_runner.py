@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pypto import _core
+from pypto._checks import check_run_config, listed
 from pypto.runtime import _callbacks, _dtypes, _run
 from pypto.runtime._handle import DispatchQueue, DistributedRunHandle
 from pypto.runtime._memory import DeviceMemory
@@ -29,6 +30,8 @@ _tensor_from_continuous = _callbacks.tensor_from_continuous
 
 def execute_distributed(compiled: Any, args: Sequence[Any], config: Any = None) -> None:
     """Run a distributed program once, in place: all ranks are made for this call."""
+    if config is not None:
+        check_run_config(f"a call of {compiled._title!r}", config)
     platform = _run.where_to_run(compiled.platform, config)
     values = _run.native_arguments(args, compiled, None, _run.refuse_one_shot)
     callbacks = _callbacks.bind([compiled], {}, what="a one-shot call")
@@ -217,6 +220,8 @@ class DistributedWorker(Worker):
         self, compiled: Any, args: tuple[Any, ...], config: Any, op: str, *, options: Any = None, wait: bool = False
     ) -> DistributedRunHandle:
         self._alive(op)
+        if config is not None:
+            check_run_config(f"DistributedWorker.{op}()", config)
         if not any(p is compiled for p in self._programs):
             names = ", ".join(repr(p.name) for p in self._programs)
             raise ValueError(
@@ -450,7 +455,10 @@ class DistributedWorker(Worker):
 def _program_list(compiled: Any) -> list[Any]:
     from pypto.ir.distributed_compiled_program import DistributedCompiledProgram
 
-    programs = [compiled] if isinstance(compiled, DistributedCompiledProgram) else list(compiled)
+    if isinstance(compiled, DistributedCompiledProgram):
+        programs = [compiled]
+    else:
+        programs = listed("DistributedWorker: the programs", compiled, "distributed compiled programs")
     if not programs:
         raise ValueError("DistributedWorker requires at least one compiled program")
     for p in programs:

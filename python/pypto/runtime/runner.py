@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from pypto._checks import check_run_config
 from pypto.runtime import _flat, _run
 from pypto.runtime._config import (
     _SWIMLANE_CLI_HELP,
@@ -52,6 +53,7 @@ def run(program: Any, *tensors: Any, config: RunConfig | None = None) -> Any:
     from pypto import ir
 
     cfg = config if config is not None else RunConfig()
+    check_run_config("run", cfg)
     compiled = ir.compile(
         program,
         output_dir=cfg.save_kernels_dir,

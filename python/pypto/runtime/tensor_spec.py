@@ -84,7 +84,7 @@ class ScalarSpec:
     ctype: str = "int64"
 
     def __post_init__(self) -> None:
-        if self.ctype not in _CTYPES:
+        if not isinstance(self.ctype, str) or self.ctype not in _CTYPES:
             raise ValueError(f"ScalarSpec {self.name!r}: ctype must be one of {', '.join(_CTYPES)}, got {self.ctype!r}")
 
     def create_scalar(self) -> Any:

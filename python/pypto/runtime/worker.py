@@ -7,6 +7,7 @@ import contextvars
 from _thread import RLock
 from typing import Any
 
+from pypto._checks import check_run_config
 from pypto._platform import check_platform
 from pypto.ir.distributed_config import DEFAULT_RUNTIME
 from pypto.runtime import _run
@@ -228,6 +229,8 @@ class ChipWorker(Worker):
     def run(self, compiled: Any, *args: Any, config: Any = None) -> Any:
         """Run `compiled` once on this device, like calling it."""
         self._check(compiled, "run")
+        if config is not None:
+            check_run_config("ChipWorker.run()", config)
         if compiled._native.entries and compiled._entry_name is None:
             raise TypeError(compiled._select_message())
         values, made = compiled._bind(args, {})
