@@ -62,7 +62,7 @@ def assert_structural_equal(a: Any, b: Any, enable_auto_mapping: bool = False) -
     raise ValueError(f"the nodes are not structurally equal: {difference}\n--- left\n{a}\n--- right\n{b}")
 
 
-Op = _core.Op
+Op = _core.Op  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def get_op(name: str) -> Any:
