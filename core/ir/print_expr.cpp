@@ -429,7 +429,11 @@ std::string Printer::call(const Expr& e) {
     if (!e.args[i]) continue;
     const bool marked = i < info.no_dep.size() && info.no_dep[i] &&
                         !(e.args[i]->kind == ExprKind::kOp && e.args[i]->op == OpId::k_no_dep);
-    const std::string text = expr(written(e.args[i]));
+    // A window handed to a parameter of another rank: the dispatch implies the reshape, which the host may
+    // not write.
+    const ExprPtr& given = e.args[i];
+    const bool implied = info.device && given->kind == ExprKind::kOp && given->op == OpId::k_reshape;
+    const std::string text = expr(written(implied ? given->args[0] : given));
     add(marked ? "pl.no_dep(" + text + ")" : text);
   }
   if (info.core_num) add("core_num=" + expr(info.core_num));

@@ -357,6 +357,15 @@ void register_program(nb::module_& m) {
       "structural_hash", [](nb::object node, bool) { return hash_of(node) >> 1; }, nb::arg("node"),
       nb::arg("enable_auto_mapping") = false);
   m.def(
+      "name_function",
+      [](PyProgram& p, const std::string& identifier, const std::string& name) {
+        const auto f = p.module->find(identifier);
+        if (f) f->name = name;
+      },
+      nb::arg("program"), nb::arg("identifier"), nb::arg("name"),
+      "A function of a text gets back the name that was written as an identifier; before the program is "
+      "used.");
+  m.def(
       "print_full_names", [](PyProgram& p) { p.full_names = true; }, nb::arg("program"),
       "A program read from the text of a lowered one prints as it was written.");
   m.def("serialize", &serialize_node, nb::arg("node"));

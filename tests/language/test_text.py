@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pypto.language as pl
 import pytest
-from pypto import ir
+from pypto import _core, ir
 from pypto.ir.pass_manager import PassManager
 from pypto.language.parser.diagnostics import ParserSyntaxError, UndefinedVariableError
 
@@ -282,3 +282,63 @@ def test_an_entry_without_a_type_prints_the_level_that_it_gets():  # L-44, L-79
     text = TEXT.replace("@pl.function(type=pl.FunctionType.Orchestration)", "@pl.function")
     lowered = PassManager.get_strategy().run_passes(pl.parse(text))
     assert "type=pl.FunctionType.Orchestration, level=pl.Level.CHIP)" in lowered.as_python()
+
+
+COUNTING = """import pypto.language as pl
+
+
+@pl.program
+class Counting:
+    @pl.function(type=pl.FunctionType.InCore)
+    def count(self, n: pl.Scalar[pl.INDEX], out: pl.Out[pl.Tensor[[4], pl.INT32]]) -> pl.Tensor[[4], pl.INT32]:
+        at = (n + 3) % 4
+        pl.write(out, [at], pl.cast(at, pl.INT32))
+        return out
+"""
+
+
+def test_a_lowered_text_without_tiles_reads_back_to_itself():  # 01 L-79, 04 SER-2, TXT-5
+    """Only the typed constants tell that it was lowered."""
+    lowered = _core.compile(pl.parse(COUNTING)).program
+    text = str(lowered)
+    assert "pl.const(4, pl.INDEX)" in text and "pl.tile." not in text
+    assert str(pl.parse(text)) == text
+    assert "pl.const(4" not in str(pl.parse(COUNTING))
+
+
+GIVEN = """import pypto.language as pl
+import pypto.language.distributed as pld
+
+
+@pl.program
+class Given:
+    @pl.function(type=pl.FunctionType.Orchestration, level=pl.Level.CHIP)
+    def chip(self, y: pl.InOut[pl.Tensor[[1, 8], pl.FP32]], cells: pld.DistributedTensor[[2, 1], pl.INT32]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            pld.system.notify(cells, 0, [0, 0], 1, op=pld.NotifyOp.AtomicAdd)
+            y[:, :] = pl.add(y, 1.0)
+
+    @pl.function(level=pl.Level.HOST, role=pl.Role.Orchestrator)
+    def host(self, y: pl.InOut[pl.Tensor[[2, 1, 8], pl.FP32]]):
+        buf = pld.alloc_window_buffer([2], dtype=pl.INT32)
+        cells = pld.window(buf, [2], dtype=pl.INT32)
+        for r in pl.range(pld.world_size()):
+            self.chip(y[r], cells, device=r)
+        meet = pld.alloc_window_buffer([pld.world_size(), 1], dtype=pl.INT32)
+        pld.tensor.barrier(pld.window(meet, [pld.world_size(), 1], dtype=pl.INT32))
+"""
+
+
+def test_what_a_dispatch_implies_is_not_written():  # 01 L-79, 03 W-23, 04 SER-2
+    """The window of one rank less becomes that of the parameter; a generated function keeps its name."""
+    program = pl.parse(GIVEN)
+    text = str(program)
+    assert "pl.reshape" not in text
+    again = pl.parse(text)
+    assert str(again) == text and ir.structural_equal(program, again, enable_auto_mapping=True)
+    lowered = _core.compile(program, world_size=2).program
+    text = str(lowered)
+    assert "# builtin.tensor.barrier" in text
+    again = pl.parse(text)
+    assert str(again) == text
+    assert list(again.functions) == list(lowered.functions)

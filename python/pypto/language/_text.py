@@ -73,7 +73,10 @@ def _execute(code, filename, source_map):
 
 # The texts of lowered programs name every tile operation in full; others only those that have no shorter name, and no
 # tile comes into being or leaves without one of those that have.
-_FULL_NAME = re.compile(r"\bpl\.tile\.\w+\(")
+# They also write the integers of arithmetic as typed constants.
+_FULL_NAME = re.compile(r"\bpl\.tile\.\w+\(|\bpl\.const\(-?\d+, pl\.INDEX\)")
+# A function whose name Python could not write has it in a comment.
+_NAMED = re.compile(r"^[ \t]*# (\S+)\n[ \t]*def (\w+)\(", re.MULTILINE)
 _SHORT_NAME = re.compile(r"\bpl\.(load|store|move|create_tile)\(")
 
 
@@ -95,6 +98,9 @@ def parse(code, filename="<string>", source_map=None):
     if len(programs) == 1:
         if _FULL_NAME.search(code) and not _SHORT_NAME.search(code):
             _core.print_full_names(programs[0])
+        for name, identifier in _NAMED.findall(code):
+            if name != identifier and re.sub(r"[^0-9A-Za-z_]", "_", name) == identifier:
+                _core.name_function(programs[0], identifier, name)
         return programs[0]
     if not programs and len(functions) == 1:
         return functions[0]
