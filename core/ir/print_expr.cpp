@@ -191,8 +191,10 @@ std::string Printer::list(const ExprPtr& e) {
   return out + "]";
 }
 
-std::string Printer::operand(const ExprPtr& e) {
+std::string Printer::operand(const ExprPtr& e, OpId around) {
   if (e->kind == ExprKind::kInt) return int_literal(*e, true);
+  const bool sum = around == OpId::k_scalar_add || around == OpId::k_scalar_sub;
+  if (lowered && sum && e->kind == ExprKind::kOp && e->op == OpId::k_scalar_mul) return expr(e);
   if (e->kind == ExprKind::kOp && (infix(e->op) || prefix(e->op))) return "(" + expr(e) + ")";
   if (e->kind == ExprKind::kFloat && (e->float_value < 0 || std::isinf(e->float_value)))
     return "(" + expr(e) + ")";
@@ -208,7 +210,7 @@ std::string Printer::expr(const ExprPtr& e) {
   if (!e) return "None";
   switch (e->kind) {
     case ExprKind::kInt:
-      return int_literal(*e, false);
+      return int_literal(*e, extents_ > 0);
     case ExprKind::kFloat: {
       const DType d = e->type ? e->type->dtype : DType::kFp32;
       const std::string text = float_text(e->float_value);
@@ -239,9 +241,21 @@ std::string Printer::expr(const ExprPtr& e) {
   return "None";
 }
 
+/// Where a lane's part begins reads `lane * 9`, its extents are of typed constants (04 TXT-5). Empty: it is
+/// something else.
+std::string Printer::multiple_of_lane(const Expr& e) {
+  if (!lowered || extents_ > 0 || e.op != OpId::k_scalar_mul) return "";
+  const ExprPtr &lane = e.args[0], &n = e.args[1];
+  if (lane->kind != ExprKind::kVar || lane_vars_.count(lane->var.get()) == 0) return "";
+  if (n->kind != ExprKind::kInt || n->int_value < 0 || (n->type && n->type->dtype != DType::kIndex))
+    return "";
+  return expr(lane) + " * " + std::to_string(n->int_value);
+}
+
 std::string Printer::op(const Expr& e) {
-  if (const char* text = infix(e.op)) return operand(e.args[0]) + text + operand(e.args[1]);
-  if (const char* text = prefix(e.op)) return text + operand(e.args[0]);
+  if (const std::string text = multiple_of_lane(e); !text.empty()) return text;
+  if (const char* text = infix(e.op)) return operand(e.args[0], e.op) + text + operand(e.args[1], e.op);
+  if (const char* text = prefix(e.op)) return text + operand(e.args[0], e.op);
   switch (e.op) {
     case OpId::k_scalar_cast:
       return "pl.cast(" + expr(e.args[0]) + ", " + dtype(e.type->dtype) + ")";

@@ -66,7 +66,9 @@ class Printer {
   // ---- expressions (print_expr.cpp)
   std::string expr(const ExprPtr& e);
   static const ExprPtr& written(const ExprPtr& e);
-  std::string operand(const ExprPtr& e);  ///< parenthesised when it is an operator expression
+  /// Parenthesised when it is an operator expression that does not bind more tightly than `around`.
+  std::string operand(const ExprPtr& e, OpId around);
+  std::string multiple_of_lane(const Expr& e);
   std::string list(const ExprPtr& e);
   std::string int_literal(const Expr& e, bool in_arithmetic);
   std::string call(const Expr& e);
@@ -90,8 +92,10 @@ class Printer {
   Names names_;
   std::string out_;
   std::string self_ = "self.";
-  int lanes_ = 0;           ///< depth of pl.split_aiv bodies
-  bool pop_typed_ = false;  ///< the annotation of the target says what a pop yields (02 O-2105)
+  int lanes_ = 0;                   ///< depth of pl.split_aiv bodies
+  int extents_ = 0;                 ///< inside the extents of a type
+  std::set<const Var*> lane_vars_;  ///< hold the index of a vector lane
+  bool pop_typed_ = false;          ///< the annotation of the target says what a pop yields (02 O-2105)
 };
 
 }  // namespace pypto::ir::printing

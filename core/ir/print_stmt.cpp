@@ -146,12 +146,21 @@ std::string Printer::scope_header(const ScopeInfo& s) {
   return head + ":";
 }
 
+namespace {
+
+bool is_pop(const ExprPtr& e) {
+  return e->kind == ExprKind::kOp && (e->op == OpId::k_tpop_from_aic || e->op == OpId::k_tpop_from_aiv);
+}
+
+}  // namespace
+
 void Printer::stmt(const Stmt& s, int indent) {
   switch (s.kind) {
     case StmtKind::kAssign: {
       const bool checked = s.targets.size() == 1 && is_checked_conversion(s.value);
-      pop_typed_ = s.targets.size() == 1 && s.value->kind == ExprKind::kOp &&
-                   (s.value->op == OpId::k_tpop_from_aic || s.value->op == OpId::k_tpop_from_aiv);
+      pop_typed_ = s.targets.size() == 1 && is_pop(s.value);
+      if (s.targets.size() == 1 && s.value->kind == ExprKind::kOp && s.value->op == OpId::k_get_subblock_idx)
+        lane_vars_.insert(s.targets[0].get());
       std::string value = expr(checked ? s.value->args[0] : s.value);
       pop_typed_ = false;
       // `a, b = x, y`: a display needs no parentheses, a list operand of one target does not occur.
@@ -163,7 +172,8 @@ void Printer::stmt(const Stmt& s, int indent) {
         } else if (s.annotation) {
           left += ": " + type(*s.annotation, true);
         } else if (v.type && annotates(*v.type) && s.value->kind == ExprKind::kOp) {
-          left += ": " + type(*v.type, false);
+          const bool pop = is_pop(s.value);
+          left += ": " + type(*v.type, pop);
         }
       }
       line(indent, left + " = " + value);

@@ -7,7 +7,11 @@ std::string Printer::dtype(DType d) const { return std::string("pl.") + dtype_in
 
 std::string Printer::dim(const Dim& d) {
   if (d.is_const()) return std::to_string(d.value);
-  return d.expr ? expr(d.expr) : "-1";
+  if (!d.expr) return "-1";
+  ++extents_;
+  std::string text = expr(d.expr);
+  --extents_;
+  return text;
 }
 
 std::string Printer::dims(const std::vector<Dim>& list) {

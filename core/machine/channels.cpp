@@ -192,11 +192,12 @@ ExecStatus op_push(Actor& actor, vm::OpCall& call) {
 namespace {
 
 /// The pushed tile as the cube or one vector lane sees it.
-View popped_view(Actor& actor, const PipeQueue::Slot& slot, int direction, int lane, int64_t lane_stride) {
+View popped_view(Actor& actor, const PipeQueue::Slot& slot, int direction, int lane, int64_t lane_stride,
+                 const vm::Extents& shape) {
   const ir::SplitMode mode = mode_of(slot.split);
   if (direction == kC2V) {
     View v = slot.half[0];
-    if (mode != ir::SplitMode::kNone) return vm::shard_lane(v, mode, lane, lane_stride);
+    if (mode != ir::SplitMode::kNone) return vm::boxed_lane(v, mode, lane, lane_stride);
     if (lane == 1) {
       for (int i = 0; i < v.rank; ++i) v.valid[i] = 0;
       v.fully_valid = false;
@@ -204,7 +205,9 @@ View popped_view(Actor& actor, const PipeQueue::Slot& slot, int direction, int l
     return v;
   }
   if (mode == ir::SplitMode::kNone || vector_lanes(actor) == 1) return slot.half[0];
-  return vm::join_lanes(slot.half[0], slot.half[1], mode);
+  const int axis = mode == ir::SplitMode::kUpDown ? 0 : 1;
+  const bool odd = slot.split >= 3 && shape.rank == 2 && slot.half[0].rank == 2;
+  return vm::join_lanes(slot.half[0], slot.half[1], mode, odd ? shape.v[axis] : 0);
 }
 
 }  // namespace
@@ -229,7 +232,8 @@ ExecStatus op_pop(Actor& actor, vm::OpCall& call) {
                  (slot.site ? " at " + slot.site->span.file_line() : std::string()),
              "use one split code for both ends of a transfer");
   }
-  View v = popped_view(actor, slot, direction, lane, call.attr_int(AttrKey::k_lane_stride));
+  const vm::Extents shape = vm::param_list(call, 0, AttrKey::k_shape);
+  View v = popped_view(actor, slot, direction, lane, call.attr_int(AttrKey::k_lane_stride), shape);
   const DType wanted = call.result_dtype();
   if (wanted != DType::kNone && v.dtype != wanted) {
     protocol("pipe element type",
@@ -237,21 +241,16 @@ ExecStatus op_pop(Actor& actor, vm::OpCall& call) {
                  std::string(dtype_text(wanted)) + ", the pushed tile is " + std::string(dtype_text(v.dtype)),
              "push and pop the same element type");
   }
-  const vm::Extents shape = vm::param_list(call, 0, AttrKey::k_shape);
   if (shape.rank > 0 && !std::ranges::equal(shape.span(), vm::shape_of(v).span())) {
     const bool half = direction == kC2V && split != 0 && shape.product() == slot.half[0].elements();
-    // Of an odd extent the second lane gets one less, in the same box.
-    const int axis = v.rank - (mode_of(split) == ir::SplitMode::kUpDown ? 2 : 1);
-    bool lesser = direction == kC2V && split >= 3 && lane == 1 && shape.rank == v.rank && axis >= 0;
-    for (int i = 0; lesser && i < v.rank; ++i) lesser = shape.v[i] == v.shape[i] + (i == axis ? 1 : 0);
-    if (shape.product() != v.elements() && !half && !lesser) {
+    if (shape.product() != v.elements() && !half) {
       protocol("pipe tile size",
                std::string(name) + " on pipe " + std::to_string(id) + ": expects shape " +
                    vm::list_text(shape.span()) + ", the pushed tile gives " +
                    vm::list_text(vm::shape_of(v).span()),
                "push and pop tiles of equal byte size");
     }
-    if (!half && !lesser && v.fully_valid) {
+    if (!half && v.fully_valid) {
       View packed = vm::as_packed(call, v, v.dtype);
       packed.set_packed(shape.rank, shape.v);
       v = packed;

@@ -14,10 +14,13 @@
 #include "core/ir/clone.h"
 #include "core/ir/print.h"
 #include "core/passes/build.h"
-#include "core/passes/core_kinds.h"
+#include "core/passes/divide_lanes.h"
 #include "core/passes/drop_unused.h"
 #include "core/passes/effects.h"
 #include "core/passes/flatten.h"
+#include "core/passes/group.h"
+#include "core/passes/lane_extents.h"
+#include "core/passes/resolve_extents.h"
 #include "core/passes/tile_bytes.h"
 #include "core/passes/walk.h"
 
@@ -55,6 +58,8 @@ bool is_tensor(const ExprPtr& e) { return e && e->type && e->type->is_tensor(); 
 Side other(Side s) { return s == kCube ? kVector : kCube; }
 
 Side side_of(const Type& t) { return tile_side(t) == TileSide::kVector ? kVector : kCube; }
+/// The core that holds a tile: where its variable was placed.
+Side side_of(const ExprPtr& e) { return side_of(e->kind == ExprKind::kVar ? *e->var->type : *e->type); }
 
 /// One core's function while it is written.
 struct Half {
@@ -69,7 +74,8 @@ struct Half {
 
 class Splitter {
  public:
-  Splitter(Function& whole, ir::Arch arch) : f_(whole), arch_(arch) {
+  /// `mode`: how the compiler divides the vector work between the lanes (01 L-129).
+  Splitter(Function& whole, ir::Arch arch, SplitMode mode) : f_(whole), arch_(arch), divided_(mode) {
     if (const auto* a = f_.attr("slot_num"); a && a->int_value > 0) slots_ = a->int_value;
   }
 
@@ -78,6 +84,12 @@ class Splitter {
     auto body = one_operation_each(f_, arch_);
     if (!body) throw NotSplit();
     f_.body = std::move(*body);
+    resolve_extents(f_);
+    if (divided_ != SplitMode::kNone) {
+      auto parts = divide_lanes(f_, arch_, divided_);
+      if (!parts) throw NotSplit();
+      f_.body = std::move(*parts);
+    }
     note_scalars();
     for (const Side s : kSides) {
       Function& fn = *half_[s].fn;
@@ -115,12 +127,12 @@ class Splitter {
     if (is_tile(e)) {
       if (is_op(e, OpId::k_aiv_shard)) return kVector;
       if (is_op(e, OpId::k_aic_gather)) return kCube;
-      return side_of(*e->type);
+      return side_of(e);
     }
     if (e->kind != ExprKind::kOp) return scalar_side(e);
     std::optional<Side> found;
     for (const auto& a : e->args) {
-      if (is_tile(a)) found = side_of(*a->type);
+      if (is_tile(a)) found = side_of(a);
     }
     if (found) return found;
     const ir::OpRow& row = ir::op_row(e->op);
@@ -186,57 +198,75 @@ class Splitter {
   }
 
   // ---------------------------------------------------------------- transfers
-  static int64_t code(SplitMode mode, const Type& t) {
-    if (mode == SplitMode::kNone) return 0;
-    const ir::Dim& d = t.shape[mode == SplitMode::kUpDown ? 0 : 1];
-    if (!d.is_const()) throw NotSplit();
-    return (mode == SplitMode::kUpDown ? 1 : 2) + (d.value % 2 ? 2 : 0);
-  }
-
   CodeBuilder builder(Side s, const Span& span) { return {*half_[s].fn, arch_, ir::kPlaceKernel, span}; }
 
   void flush(Side s, CodeBuilder& b) {
     for (auto& made : b.code) half_[s].append(made);
   }
 
-  /// Pushes `given` on one core and binds what arrives on the other to `name`.
-  VarPtr cross(const ExprPtr& given, Side to, SplitMode mode, const std::string& name, const Type& arrives,
-               const ExprPtr& lane_stride, const VarPtr& into) {
-    const Side from = other(to);
+  /// How a tile passes from one core to the other.
+  struct Passage {
+    Side to;
+    SplitMode mode = SplitMode::kNone;
+    int64_t code = 0;    ///< 02 O-2104
+    int64_t stride = 0;  ///< where lane 1 begins; 0: in the middle
+    Type arrives;        ///< what the receiving core pops, its valid extents over variables of the kernel
+  };
+
+  /// Pushes `given` on one core and pops it on the other: into `into`, or a new variable `name`.
+  VarPtr cross(const ExprPtr& given, const Passage& how, const std::string& name, const VarPtr& into) {
+    const Side to = how.to, from = other(to);
     const Type& t = *given->type;
-    if (t.static_elements() < 0 || t.rank() != 2 || arrives.static_elements() < 0) throw NotSplit();
-    // A popped tile says no valid extents in its text, and stores are judged by them: such a kernel stays
-    // whole.
-    for (size_t i = 0; i < t.valid.size(); ++i) {
-      if (!t.valid[i].is_const() || t.valid[i].value != t.shape[i].value) throw NotSplit();
-    }
-    const ExprPtr split = int_text(code(mode, mode == SplitMode::kNone || to == kVector ? t : arrives));
+    if (t.static_elements() < 0 || t.rank() != 2 || how.arrives.static_elements() < 0) throw NotSplit();
+    // The accumulator and the vector memory are what a pipe takes from (02 O-2106).
+    const MemorySpace space = given->kind == ExprKind::kVar ? given->var->type->space : t.space;
+    if (to == kVector ? space != MemorySpace::kAcc : space != MemorySpace::kVec) throw NotSplit();
+    const ExprPtr split = int_text(how.code);
+    const ExprPtr stride = how.stride > 0 ? int_text(how.stride) : nullptr;
     CodeBuilder push = builder(from, given->span);
     const ExprPtr tile = half_[from].cloner.expr(given);
     if (to == kVector) {
-      push.eval(push.op(OpId::k_tpush_to_aiv, {tile, split, lane_stride}, ir::kFormTile));
+      push.eval(push.op(OpId::k_tpush_to_aiv, {tile, split, stride}, ir::kFormTile));
     } else {
       push.eval(push.op(OpId::k_tpush_to_aic, {tile, split}, ir::kFormTile));
     }
     flush(from, push);
     CodeBuilder pop = builder(to, given->span);
     std::vector<ExprPtr> shape;
-    for (const auto& d : arrives.shape) shape.push_back(pop.index(d.value));
+    for (const auto& d : how.arrives.shape) shape.push_back(pop.index(d.value));
     std::vector<ExprPtr> args{pop.list(shape), pop.dtype(t.dtype), split};
-    if (to == kVector) args.push_back(lane_stride);
-    ExprPtr popped =
-        pop.op(to == kVector ? OpId::k_tpop_from_aic : OpId::k_tpop_from_aiv, args, ir::kFormTile);
+    if (to == kVector) args.push_back(stride);
+    const ExprPtr popped =
+        narrowed(pop.op(to == kVector ? OpId::k_tpop_from_aic : OpId::k_tpop_from_aiv, args, ir::kFormTile),
+                 how.arrives.valid, to);
     VarPtr v = into;
     if (v) {
+      v->type = popped->type;
       pop.set(v, popped);
     } else {
       v = pop.let(name, popped);
     }
     flush(to, pop);
     half_[to].receives = true;
-    const MemorySpace space = to == kVector ? MemorySpace::kVec : MemorySpace::kMat;
-    half_[to].slot_bytes = std::max(half_[to].slot_bytes, tile_bytes(t, space, arch_));
+    const MemorySpace ring = to == kVector ? MemorySpace::kVec : MemorySpace::kMat;
+    half_[to].slot_bytes = std::max(half_[to].slot_bytes, tile_bytes(how.arrives, ring, arch_));
     return v;
+  }
+
+  /// A popped tile whose text says which part of it is valid (02 O-2105).
+  ExprPtr narrowed(const ExprPtr& popped, const ir::Shape& valid, Side at) {
+    if (valid.empty()) return popped;
+    auto view = std::make_shared<ir::TileView>();
+    for (const auto& d : valid) {
+      if (!d.is_const() && (!d.expr || scalar_side(d.expr).value_or(at) != at)) throw NotSplit();
+      view->valid_shape.push_back(half_[at].cloner.dim(d));
+    }
+    auto type = std::make_shared<Type>(*popped->type);
+    type->valid = view->valid_shape;
+    type->tile_view = view;
+    auto copy = std::make_shared<Expr>(*popped);
+    copy->type = type;
+    return copy;
   }
 
   static ExprPtr int_text(int64_t v) { return ir::int_const(v, DType::kIndex, {}, true); }
@@ -305,8 +335,7 @@ class Splitter {
   void fetch(const Block& in, size_t i, const Var* v, const ExprPtr& ref, Side to, Have& have,
              std::vector<Pending>& pending) {
     hold(to);
-    Type arrives = *v->type;
-    const VarPtr copy = cross(ref, to, SplitMode::kNone, v->name, arrives, nullptr, nullptr);
+    const VarPtr copy = cross(ref, {.to = to, .arrives = *ref->type}, v->name, nullptr);
     have[to][v] = copy;
     half_[to].cloner.values[v] = CodeBuilder::ref(copy);
     pending.push_back({last_use(in, i, v, to), to, copy, v});
@@ -376,6 +405,7 @@ class Splitter {
       own_defs(s, [&](const VarPtr& v) { forget(v.get(), have); });
       return;
     }
+    if (is_op(s.value, OpId::k_get_subblock_idx) && s.targets.size() == 1) lane_ = s.targets[0];
     const auto at = side(s);
     if (at) operands(in, i, *at, have, pending);
     for (const Side one : kSides) {
@@ -412,13 +442,19 @@ class Splitter {
     if (mode == SplitMode::kNone || (mode_ != SplitMode::kNone && mode_ != mode)) throw NotSplit();
     mode_ = mode;
     const ExprPtr& given = s.value->args[0];
-    if (side_of(*given->type) == (shard ? kVector : kCube) || given->kind != ExprKind::kVar) throw NotSplit();
+    if (side_of(given) == (shard ? kVector : kCube) || given->kind != ExprKind::kVar) throw NotSplit();
     const Side to = shard ? kVector : kCube;
     hold(to);
+    Passage how{.to = to, .mode = mode, .arrives = *s.value->type};
+    const size_t axis = split_axis(mode);
+    const ir::Dim& extent = shard ? given->type->shape[axis] : how.arrives.shape[axis];
+    if (!extent.is_const()) throw NotSplit();
     const int64_t stride = s.value->attrs.get_int(AttrKey::k_lane_stride);
+    how.stride = shard ? stride : 0;
+    how.code = split_code(mode, extent.value, stride > 0 ? stride : lane_half(extent.value));
+    if (shard) how.arrives.valid = part_valid(*given->type, axis, stride);
     const VarPtr into = half_[to].cloner.var(s.targets[0]);
-    cross(given, to, mode, s.targets[0]->name, *s.value->type,
-          shard && stride > 0 ? int_text(stride) : nullptr, into);
+    cross(given, how, s.targets[0]->name, into);
     size_t last = i;
     for (size_t j = i + 1; j < in.size(); ++j) {
       if (used_by(*in[j], s.targets[0].get(), to)) last = j;
@@ -427,10 +463,24 @@ class Splitter {
     pending.push_back({last, to, into, nullptr});
   }
 
+  /// The valid extents of a lane's part of `t`.
+  ir::Shape part_valid(const Type& t, size_t axis, int64_t stride) const {
+    const ir::Shape whole = t.valid.empty() ? t.shape : t.valid;
+    const int64_t half = lane_half(t.shape[axis].value);
+    ir::Shape valid = whole;
+    valid[axis] = ir::Dim(half);
+    const bool full = whole[axis].is_const() && whole[axis].value == t.shape[axis].value;
+    if (!full || t.shape[axis].value % 2 != 0) {
+      if (!lane_) throw NotSplit();
+      valid[axis] = lane_valid(whole[axis], stride > 0 ? stride : half, ir::var_ref(lane_));
+    }
+    return t.valid.empty() && valid[axis].is_const() ? ir::Shape() : valid;
+  }
+
   void structured(const Stmt& s, Have& have) {
     // Initial values come from the core that carries them.
     for (const auto& c : s.carries) {
-      if (is_tile(c.init) && side_of(*c.init->type) != side_of(*c.var->type)) throw NotSplit();
+      if (is_tile(c.init) && side_of(c.init) != side_of(*c.var->type)) throw NotSplit();
     }
     for (const auto& e : {s.start, s.stop, s.step, s.value}) {
       if (e && scalar_side(e)) throw NotSplit();
@@ -480,11 +530,10 @@ class Splitter {
 
   void yield(const Stmt& s) {
     const auto home = [&](size_t k) {
-      return k < s.targets.size() && s.targets[k] ? side_of(*s.targets[k]->type)
-                                                  : side_of(*s.values[k]->type);
+      return k < s.targets.size() && s.targets[k] ? side_of(*s.targets[k]->type) : side_of(s.values[k]);
     };
     for (size_t k = 0; k < s.values.size(); ++k) {
-      if (is_tile(s.values[k]) && side_of(*s.values[k]->type) != home(k)) throw NotSplit();
+      if (is_tile(s.values[k]) && side_of(s.values[k]) != home(k)) throw NotSplit();
     }
     for (const Side one : kSides) {
       auto copy = std::make_shared<Stmt>(s);
@@ -568,52 +617,16 @@ class Splitter {
   }
 
   FunctionPtr group() {
-    auto g = std::make_shared<Function>();
-    g->name = f_.name;
-    g->type = FunctionType::kGroup;
-    g->level = ir::Level::kCoreGroup;
-    g->span = f_.span;
-    g->uses_cube = g->uses_vector = true;
-    g->directions = f_.directions;
-    g->effective_directions = f_.effective_directions;
-    g->return_params = f_.return_params;
-    ir::Cloner cloner(g.get());
-    for (const auto& v : f_.params) g->params.push_back(cloner.var(v));
-    for (const auto& v : f_.symbols) g->symbols.push_back(cloner.var(v));
-    for (const auto& t : f_.return_types) g->return_types.push_back(cloner.type(t));
-    for (const Side s : kSides) {
-      auto call = std::make_shared<Expr>();
-      call->kind = ExprKind::kCall;
-      call->type = ir::none_type();
-      call->span = f_.span;
-      for (const size_t i : own_params(s)) call->args.push_back(ir::var_ref(g->params[i], f_.span));
-      auto info = std::make_shared<ir::CallInfo>();
-      info->callee = half_[s].fn;
-      info->no_dep.assign(call->args.size(), false);
-      call->call = info;
-      auto st = std::make_shared<Stmt>();
-      st->kind = StmtKind::kEval;
-      st->span = f_.span;
-      st->value = call;
-      g->body.push_back(st);
-    }
-    if (!f_.return_types.empty()) {
-      auto st = std::make_shared<Stmt>();
-      st->kind = StmtKind::kReturn;
-      st->span = f_.span;
-      for (const int p : f_.return_params) {
-        if (p < 0) throw NotSplit();
-        st->values.push_back(ir::var_ref(g->params[static_cast<size_t>(p)], f_.span));
-      }
-      g->body.push_back(st);
-    }
-    return g;
+    if (!returns_parameters(f_)) throw NotSplit();
+    return make_group(f_, {{half_[kCube].fn, own_params(kCube)}, {half_[kVector].fn, own_params(kVector)}});
   }
 
   Function& f_;
   ir::Arch arch_;
   int64_t slots_ = kDefaultSlots;
-  SplitMode mode_ = SplitMode::kNone;
+  SplitMode divided_;
+  SplitMode mode_ = SplitMode::kNone;  ///< of the crossings that are divided
+  VarPtr lane_;  ///< holds the index of the vector lane where the code being written stands
   std::array<Half, 2> half_;
   std::array<int64_t, 2> held_{0, 0};
   std::unordered_map<const Var*, Side> own_scalars_;
@@ -623,6 +636,25 @@ void drop_returns(Function& f) {
   f.body.erase(std::remove_if(f.body.begin(), f.body.end(),
                               [](const StmtPtr& s) { return s->kind == StmtKind::kReturn; }),
                f.body.end());
+}
+
+/// The pair and the group over it, with the vector work divided between the lanes when the kernel asks for it
+/// and that is possible; nothing when the kernel cannot be written so.
+std::vector<FunctionPtr> pair_of(const Function& f, ir::Arch arch) {
+  std::vector<SplitMode> modes{SplitMode::kNone};
+  const auto* split = f.attr("split");
+  if (split && split->int_value != 0) modes.insert(modes.begin(), static_cast<SplitMode>(split->int_value));
+  for (const SplitMode mode : modes) {
+    try {
+      const FunctionPtr copy = ir::clone(f);
+      drop_returns(*copy);
+      const auto made = Splitter(*copy, arch, mode).run();
+      return {made.begin(), made.end()};
+    } catch (const NotSplit&) {
+      continue;
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -637,17 +669,11 @@ void split_cores(ir::Module& module) {
       out.push_back(f);
       continue;
     }
-    try {
-      const FunctionPtr copy = ir::clone(*f);
-      drop_returns(*copy);
-      for (auto& made : Splitter(*copy, module.arch).run()) {
-        out.push_back(made);
-        if (made->type == FunctionType::kGroup) became[f.get()] = made;
-      }
-    } catch (const NotSplit&) {
-      out.push_back(f);
-    } catch (const Failure&) {  // a crossing that no pipe carries
-      out.push_back(f);
+    const auto made = pair_of(*f, module.arch);
+    if (made.empty()) out.push_back(f);
+    for (const auto& one : made) {
+      out.push_back(one);
+      if (one->type == FunctionType::kGroup) became[f.get()] = one;
     }
   }
   for (const auto& f : out) {

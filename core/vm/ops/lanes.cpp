@@ -46,7 +46,27 @@ View shard_lane(const View& value, ir::SplitMode mode, int lane, int64_t lane_st
   return part;
 }
 
-View join_lanes(const View& lane0, const View& lane1, ir::SplitMode mode) {
+View boxed_lane(const View& value, ir::SplitMode mode, int lane, int64_t lane_stride) {
+  View part = shard_lane(value, mode, lane, lane_stride);
+  if (mode == ir::SplitMode::kNone || value.rank != 2) return part;
+  const int axis = split_axis(value, mode);
+  const int64_t half = (value.shape[axis] + 1) / 2;
+  if (part.shape[axis] == half) return part;
+  View box;
+  box.dtype = part.dtype;
+  int64_t shape[kMaxRank];
+  for (int i = 0; i < part.rank; ++i) shape[i] = part.shape[i];
+  shape[axis] = half;
+  box.set_packed(part.rank, shape);
+  box.buffer = BufferRef(pool_alloc(box.elements() * dtype_bytes(part.dtype), true));
+  box.pad = part.pad;
+  copy_block(part, box, part.shape[part.rank - 2], part.shape[part.rank - 1]);
+  for (int i = 0; i < part.rank; ++i) box.valid[i] = part.valid[i];
+  box.refresh_fully_valid();
+  return box;
+}
+
+View join_lanes(const View& lane0, const View& lane1, ir::SplitMode mode, int64_t extent) {
   const int64_t size = dtype_bytes(lane0.dtype);
   const int r = lane0.rank - 2;
   const int c = lane0.rank - 1;
@@ -70,14 +90,16 @@ View join_lanes(const View& lane0, const View& lane1, ir::SplitMode mode) {
   out.dtype = lane0.dtype;
   int64_t shape[kMaxRank];
   for (int i = 0; i < lane0.rank; ++i) shape[i] = lane0.shape[i];
-  shape[axis] = lane0.shape[axis] + lane1.shape[axis];
+  const int64_t rest = extent > lane0.shape[axis] ? std::min(extent - lane0.shape[axis], lane1.shape[axis])
+                                                  : lane1.shape[axis];
+  shape[axis] = lane0.shape[axis] + rest;
   out.set_packed(lane0.rank, shape);
   out.buffer = BufferRef(pool_alloc(out.elements() * size, true));
   out.pad = lane0.pad;
   copy_block(lane0, out, lane0.shape[r], lane0.shape[c]);
   View second = out;
   second.offset += lane0.shape[axis] * out.stride[axis] * size;
-  copy_block(lane1, second, lane1.shape[r], lane1.shape[c]);
+  copy_block(lane1, second, axis == r ? rest : lane1.shape[r], axis == c ? rest : lane1.shape[c]);
   for (int i = 0; i < out.rank; ++i) out.valid[i] = lane0.valid[i];
   if (lane1.valid[axis] > 0 && lane0.valid[axis] != lane0.shape[axis]) {
     fail(ErrorClass::kProtocolError,
@@ -85,7 +107,7 @@ View join_lanes(const View& lane0, const View& lane1, ir::SplitMode mode) {
              std::to_string(lane0.valid[axis]) + " of " + std::to_string(lane0.shape[axis]) + ")",
          {}, "fill the padding with pl.fillpad before the gather");
   }
-  out.valid[axis] = lane0.valid[axis] + lane1.valid[axis];
+  out.valid[axis] = lane0.valid[axis] + std::min(lane1.valid[axis], rest);
   out.refresh_fully_valid();
   return out;
 }
