@@ -194,7 +194,8 @@ std::string Printer::list(const ExprPtr& e) {
 std::string Printer::operand(const ExprPtr& e, OpId around) {
   if (e->kind == ExprKind::kInt) return int_literal(*e, true);
   const bool sum = around == OpId::k_scalar_add || around == OpId::k_scalar_sub;
-  if (lowered && sum && e->kind == ExprKind::kOp && e->op == OpId::k_scalar_mul) return expr(e);
+  const bool product = e->kind == ExprKind::kOp && e->op == OpId::k_scalar_mul;
+  if (sum && product && (extents_ > 0 || !multiple_of_lane(*e).empty())) return expr(e);
   if (e->kind == ExprKind::kOp && (infix(e->op) || prefix(e->op))) return "(" + expr(e) + ")";
   if (e->kind == ExprKind::kFloat && (e->float_value < 0 || std::isinf(e->float_value)))
     return "(" + expr(e) + ")";
