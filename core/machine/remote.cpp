@@ -32,7 +32,8 @@ std::string operand(const vm::OpCall& call, int param, const char* fallback) {
   } else {
     d.message = std::string(operation) + ": '" + name + "' dimension " + std::to_string(axis) + ": offset " +
                 std::to_string(offset) + " + extent " + std::to_string(extent) + " = " +
-                std::to_string(offset + extent) + " exceeds the extent " + std::to_string(limit);
+                std::to_string(static_cast<uint64_t>(offset) + static_cast<uint64_t>(extent)) +
+                " exceeds the extent " + std::to_string(limit);
   }
   d.hint = "fix the offset";
   throw Failure(std::move(d));
@@ -41,7 +42,7 @@ std::string operand(const vm::OpCall& call, int param, const char* fallback) {
 void check_inside(const char* operation, const std::string& name, const View& v, const Extents& offset,
                   const Extents& extent) {
   for (int i = 0; i < v.rank; ++i) {
-    if (offset[i] < 0 || (extent[i] > 0 && offset[i] + extent[i] > v.shape[i])) {
+    if (offset[i] < 0 || (extent[i] > 0 && !vm::lies_inside(offset[i], extent[i], v.shape[i]))) {
       out_of_window(operation, name, i, offset[i], extent[i], v.shape[i]);
     }
   }
@@ -161,7 +162,7 @@ ExecStatus op_remote_store(Actor& actor, vm::OpCall& call) {
   for (int i = 0; i < n; ++i) extent[target.rank - 1 - i] = source.valid[source.rank - 1 - i];
   if (empty) return ExecStatus::kDone;
   for (int i = 0; i < target.rank; ++i) {
-    if (offset[i] < 0 || offset[i] + extent[i] > target.shape[i]) {
+    if (!vm::lies_inside(offset[i], extent[i], target.shape[i])) {
       out_of_window("remote_store: push exceeds the peer's target region", name, i, offset[i], extent[i],
                     target.shape[i]);
     }

@@ -110,3 +110,43 @@ def test_extents_that_fit():  # O-902: rows, columns and equal shapes known only
     x, _, o = run("pl.fillpad_expand(X, [8, 16])", (3, 5, 1, 1))
     np.testing.assert_array_equal(o[:3, :5], x[:3, :5])
     assert not o[3:].any() and not o[:, 5:].any()
+
+
+HUGE = (2**63 - 1, -(2**63), 2**62, -1, 2**31)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        "pl.store(t[0:4, 0:8], [a, b], o)",
+        "pl.store(t, [a, b], o, shapes=[32, 32])",
+        "pl.store(t, [a, b], o, atomic=pl.AtomicType.Add)",
+        "o = pl.assemble(o, pl.slice(w, [4, 8], [0, 0]), [a, b])",
+        "o[0:4, 0:8] = pl.slice(w, [4, 8], [a, b])",
+        "pl.store(pl.load(x, [a, b], [4, 8]), [0, 0], o)",
+        "pl.store(pl.tile.extract(t, a, b, [4, 8], target_memory=pl.Mem.Vec), [0, 0], o)",
+        "w = pl.gather_row(pl.create_l1([16, 64], pl.FP32), x, [a, b], [0, 0], [4, 8])\n        o[:, :] = w",
+        "w = pl.gather_row(pl.create_l1([16, 64], pl.FP32), x, [0, 0], [a, b], [4, 8])\n        o[:, :] = w",
+    ],
+)
+def test_offsets_of_any_size(write):  # O-211.4, O-404: no sum of offset and extent may wrap round
+    text = (
+        "import pypto.language as pl\n@pl.jit\n"
+        "def k(x: pl.Tensor[[16, 64], pl.FP32], n: pl.Tensor[[1, 2], pl.INT64], "
+        "o: pl.InOut[pl.Tensor[[16, 64], pl.FP32]]):\n"
+        "    with pl.at(level=pl.Level.CORE_GROUP):\n"
+        "        a = pl.read(n, [0, 0])\n        b = pl.read(n, [0, 1])\n"
+        "        t = pl.load(x, [0, 0], [16, 64])\n        w = pl.add(x, 0.0)\n"
+        f"        {write}\n    return o\n"
+    )
+    name = f"<huge offsets {write}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    scope: dict = {}
+    exec(compile(text, name, "exec"), scope)
+    x = np.arange(1024, dtype=np.float32).reshape(16, 64)
+    for first in HUGE:
+        for second in (0, *HUGE):
+            o = np.full((16, 64), -1, np.float32)
+            with pytest.raises(Exception, match="out of bounds|reaches past|negative|outside"):
+                scope["k"](x, np.array([[first, second]], np.int64), o, config=RunConfig(platform="a2a3sim"))
+            assert (o == -1).all()

@@ -91,7 +91,7 @@ ExecStatus exec_paged_gather(OpCall& call) {
          subject(call, 1) + " has " + std::to_string(count) +
              " indices, more than max_indices = " + std::to_string(max_indices));
   }
-  if (col_off < 0 || col_off + size > source.shape[1]) fail_window(call, 0, source, 1, col_off, size);
+  if (!lies_inside(col_off, size, source.shape[1])) fail_window(call, 0, source, 1, col_off, size);
   View out = call.alloc(call.result_dtype(), Extents{max_indices, size}.span(), count < max_indices);
   const auto run = static_cast<size_t>(size * dtype_bytes(source.dtype));
   const bool plain = source.stride[1] == 1 && source.dtype == out.dtype;

@@ -126,7 +126,7 @@ View write_window(OpCall& call, int target_param, int source_param, const View& 
   if (begin < 0 || end > target.buffer->bytes) {
     // The target is itself a window that reaches past its base.
     for (int i = 0; i < rank; ++i) {
-      if (offset[i] + extent[i] > target.valid[i])
+      if (!lies_inside(offset[i], extent[i], target.valid[i]))
         fail_window(call, target_param, valid_region(target), i, offset[i], extent[i]);
     }
   }

@@ -2,6 +2,7 @@
 #include "core/vm/ops/region.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/vm/ops/written.h"
 
@@ -159,8 +160,10 @@ void fail_window(const OpCall& call, int param, const View& v, int axis, int64_t
        subject(call, param) + " of shape " + list_text(shape_of(v).span()) +
            " is accessed out of bounds in dimension " + std::to_string(axis) + ": offset " +
            std::to_string(offset) + " with size " + std::to_string(extent) + " gives the range [" +
-           std::to_string(offset) + ", " + std::to_string(offset + extent) + "), the extent is " +
-           std::to_string(v.shape[axis]),
+           std::to_string(offset) + ", " +
+           (offset < 0 ? std::to_string(offset + extent)
+                       : std::to_string(static_cast<uint64_t>(offset) + static_cast<uint64_t>(extent))) +
+           "), the extent is " + std::to_string(v.shape[axis]),
        {}, hint.empty() ? "keep offset and size inside the extent" : hint);
 }
 
@@ -178,7 +181,7 @@ void check_window(const OpCall& call, int param, const View& v, const Extents& o
     if (extent[i] == 0) return;
   }
   for (int i = 0; i < v.rank; ++i) {
-    if (offset[i] < 0 || offset[i] + extent[i] > v.shape[i]) {
+    if (!lies_inside(offset[i], extent[i], v.shape[i])) {
       fail_window(call, param, v, i, offset[i], extent[i], hint);
     }
   }
@@ -205,7 +208,10 @@ Extents written_valid(const OpCall& call, int param, const View& target, const E
   int grown = 0, grown_axis = -1;
   Extents candidate;
   for (int i = 0; i < rank; ++i) {
-    const int64_t end = offset[i] + source_valid[i];
+    // An end past every number is past the target as well: check_window reports it.
+    const int64_t end = offset[i] > std::numeric_limits<int64_t>::max() - source_valid[i]
+                            ? std::numeric_limits<int64_t>::max()
+                            : offset[i] + source_valid[i];
     written_empty = written_empty || source_valid[i] == 0;
     target_empty = target_empty || old[i] == 0;
     at_origin = at_origin && offset[i] == 0;

@@ -107,6 +107,10 @@ std::string subject(const OpCall& call, int param);
 [[noreturn]] void fail_window(const OpCall& call, int param, const View& v, int axis, int64_t offset,
                               int64_t extent, const std::string& hint = {});
 [[noreturn]] void fail_index(const OpCall& call, int param, const View& v, int axis, int64_t index);
+/// Whether [offset, offset + extent) lies in [0, limit), for any numbers a program may compute.
+inline bool lies_inside(int64_t offset, int64_t extent, int64_t limit) {
+  return offset >= 0 && extent <= limit && offset <= limit - extent;
+}
 /// Checks a window of extents `extent` at `offset` against v's shape; a window without cells is always
 /// inside.
 void check_window(const OpCall& call, int param, const View& v, const Extents& offset, const Extents& extent,
