@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/poll.h"
+#include "core/passes/kernel_results.h"
 #include "core/passes/liveness.h"
 #include "core/passes/passes.h"
 #include "core/passes/region.h"
@@ -376,6 +377,7 @@ void drop_unused_vars(Function& f) {
 }  // namespace
 
 void outline(ir::Module& module) {
+  give_results_parameters(module);
   FunctionNames names(module);
   std::unordered_set<const Function*> called;
   bool has_orchestration = false;

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernel functions that return tensors which are none of their parameters: outputs allocated for the task (01 L-186, 02 O-221)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pypto.language as pl
+from pypto import ir
+from pypto.runtime import RunConfig
+
+SIM = RunConfig(platform="a2a3sim")
+
+
+def values(*shape):
+    return np.random.default_rng(5).standard_normal(shape).astype(np.float32)
+
+
+def test_value_returned_by_a_kernel_in_class_form():  # O-221: an on-chip tensor becomes one in global memory
+    @pl.program
+    class Program:
+        @pl.function(type=pl.FunctionType.InCore)
+        def shifted(
+            self, x: pl.Tensor[[5, 24], pl.FP32], s: pl.Scalar[pl.FP32]
+        ) -> tuple[pl.Tensor[[5, 24], pl.FP32], pl.Tensor[[5, 1], pl.FP32]]:
+            y = pl.add(x, s)
+            return y, pl.row_max(y)
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(
+            self, x: pl.Tensor[[5, 24], pl.FP32], o: pl.Out[pl.Tensor[[5, 24], pl.FP32]]
+        ) -> pl.Tensor[[5, 24], pl.FP32]:
+            a, m = self.shifted(x, 1.5)
+            b, n = self.shifted(a, -0.25)
+            with pl.at(level=pl.Level.CORE_GROUP):
+                o[:, :] = pl.add(pl.sub(b, m), n)
+            return o
+
+    x, o = values(5, 24), np.zeros((5, 24), np.float32)
+    ir.compile(Program, platform="a2a3sim")(x, o, config=SIM)
+    a = x + np.float32(1.5)
+    b = a - np.float32(0.25)
+    np.testing.assert_array_equal(o, (b - a.max(1, keepdims=True)) + b.max(1, keepdims=True))
+
+
+def test_created_tensor_filled_by_stores_and_returned():  # L-186: lives in global memory
+    @pl.jit.incore
+    def kernel(x: pl.Tensor[[6, 16], pl.FP32]):
+        out = pl.create_tensor([6, 16], dtype=pl.FP32)
+        for i in pl.range(6):
+            t = pl.load(x, [5 - i, 0], [1, 16])
+            out = pl.store(pl.mul(t, 2.0), [i, 0], out)
+        return out
+
+    @pl.jit
+    def main(x: pl.Tensor[[6, 16], pl.FP32], o: pl.Out[pl.Tensor[[6, 16], pl.FP32]]):
+        r = kernel(x)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            o[:, :] = pl.add(r, 0.0)
+        return o
+
+    x, o = values(6, 16), np.zeros((6, 16), np.float32)
+    main(x, o, config=SIM)
+    np.testing.assert_array_equal(o, 2 * x[::-1])
+
+
+def test_result_beside_an_output_and_of_dynamic_extent():  # L-30, L-53
+    rows = pl.dynamic("ROWS")
+
+    @pl.jit.incore
+    def kernel(x: pl.Tensor[[rows, 8], pl.FP32], w: pl.Out[pl.Tensor[[rows, 8], pl.FP32]]):
+        y = pl.exp(x)
+        w = pl.assemble(w, pl.neg(x), [0, 0])
+        return w, y
+
+    @pl.jit
+    def main(
+        x: pl.Tensor[[rows, 8], pl.FP32],
+        w: pl.Out[pl.Tensor[[rows, 8], pl.FP32]],
+        o: pl.Out[pl.Tensor[[rows, 8], pl.FP32]],
+    ):
+        w, y = kernel(x, w)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            o[:, :] = pl.mul(y, 1.0)
+        return w, o
+
+    for n in (3, 7):
+        x, w, o = values(n, 8), np.zeros((n, 8), np.float32), np.zeros((n, 8), np.float32)
+        main(x, w, o, config=SIM)
+        np.testing.assert_array_equal(w, -x)
+        np.testing.assert_allclose(o, np.exp(x), rtol=1e-6)
+
+
+def test_result_in_a_loop_of_calls_and_by_submit():  # each call has an output of its own
+    @pl.jit.incore
+    def kernel(x: pl.Tensor[[4, 8], pl.FP32], i: pl.Scalar[pl.INDEX]):
+        row = pl.slice(x, [1, 8], [i, 0])
+        return pl.add(row, 1.0)
+
+    @pl.jit
+    def main(
+        x: pl.Tensor[[4, 8], pl.FP32], o: pl.Out[pl.Tensor[[4, 8], pl.FP32]], p: pl.Out[pl.Tensor[[1, 8], pl.FP32]]
+    ):
+        for i in pl.range(4):
+            r = kernel(x, i)
+            with pl.at(level=pl.Level.CORE_GROUP):
+                o[i : i + 1, :] = r
+        q, tid = pl.submit(kernel, x, 2)
+        with pl.at(level=pl.Level.CORE_GROUP, deps=[tid]):
+            p[:, :] = pl.mul(q, 3.0)
+        return o, p
+
+    x, o, p = values(4, 8), np.zeros((4, 8), np.float32), np.zeros((1, 8), np.float32)
+    main(x, o, p, config=SIM)
+    np.testing.assert_array_equal(o, x + 1)
+    np.testing.assert_array_equal(p, (x[2:3] + 1) * 3)
+
+
+def test_early_return_of_different_values():  # L-52
+    @pl.jit.incore
+    def kernel(x: pl.Tensor[[4, 8], pl.FP32]):
+        if pl.read(x, [0, 0]) > 0.0:
+            return pl.full([4, 8], dtype=pl.FP32, value=7.0)
+        y = pl.transpose(pl.reshape(x, [8, 4]), 0, 1)
+        return y
+
+    @pl.jit
+    def main(x: pl.Tensor[[4, 8], pl.FP32], o: pl.Out[pl.Tensor[[4, 8], pl.FP32]]):
+        r = kernel(x)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            o[:, :] = pl.add(r, 0.0)
+        return o
+
+    for sign in (1, -1):
+        x, o = np.abs(values(4, 8)) * np.float32(sign), np.zeros((4, 8), np.float32)
+        main(x, o, config=SIM)
+        np.testing.assert_array_equal(o, np.full((4, 8), 7.0) if sign > 0 else x.reshape(8, 4).T)
+
+
+def test_products_and_addresses_returned():  # O-1802: the declared dtype; L-87: the bytes of the address
+    @pl.jit.incore
+    def kernel(a: pl.Tensor[[8, 16], pl.BF16], b: pl.Tensor[[16, 8], pl.BF16]):
+        p = pl.matmul(a, b)
+        return p, a[2:6, 4:12]
+
+    @pl.jit
+    def main(
+        a: pl.Tensor[[8, 16], pl.BF16],
+        b: pl.Tensor[[16, 8], pl.BF16],
+        o: pl.Out[pl.Tensor[[8, 8], pl.BF16]],
+        q: pl.Out[pl.Tensor[[4, 8], pl.BF16]],
+    ):
+        p, w = kernel(a, b)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            o[:, :] = pl.add(p, 0.0)
+            q[:, :] = pl.neg(w)
+        return o, q
+
+    import ml_dtypes
+
+    bf16 = ml_dtypes.bfloat16
+    a, b = values(8, 16).astype(bf16), values(16, 8).astype(bf16)
+    o, q = np.zeros((8, 8), bf16), np.zeros((4, 8), bf16)
+    main(a, b, o, q, config=SIM)
+    want = (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float64)
+    np.testing.assert_allclose(o.astype(np.float64), want, rtol=1e-2, atol=1e-2)
+    np.testing.assert_array_equal(q.astype(np.float32), -a[2:6, 4:12].astype(np.float32))
