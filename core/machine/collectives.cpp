@@ -36,6 +36,7 @@ void describe_operands(const Simulation& sim, const vm::OpCall& call, SignalUse:
     const char* comma = mine->dtype.empty() ? "" : ", ";
     mine->dtype += comma + name + std::string(dtype_text(v.dtype));
     mine->shape += comma + name + vm::list_text(vm::shape_of(v).span());
+    if (!v.fully_valid) mine->shape += " valid " + vm::list_text(vm::valid_of(v).span());
     // Plain tensors are every rank's own: only windows can be the same or others.
     const bool window = !v.empty() && v.buffer->kind == vm::BufferKind::kWindow;
     mine->operands += comma + name + (window ? "'" + sim.object_of(v).name + "'" : std::string("plain"));

@@ -283,6 +283,17 @@ def reduce(part: pld.DistributedTensor[[4, 8], pl.FP32], signal: pld.Distributed
         "EEE",
         ["requires a packed source", "'part'", "[4, 8]"],
     ),
+    "X-51, other valid parts": (
+        "X-51",
+        {
+            "data_shape": "[4, 64]",
+            "kernel": "part = pl.slice(data, [4, 64], [0, 0], valid_shape=[me + 1, 64])\n"
+            "pld.tensor.allreduce(part, signal)  # <- here\n" + COPY,
+        },
+        2,
+        "EE?",
+        ["differs in shape", "valid [1, 64]", "valid [2, 64]"],
+    ),
     "X-51, other parts of one window": (
         "X-51",
         {
