@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -14,9 +13,10 @@
 #include "core/ir/clone.h"
 #include "core/ir/print.h"
 #include "core/passes/build.h"
+#include "core/passes/core_halves.h"
+#include "core/passes/core_sides.h"
 #include "core/passes/divide_lanes.h"
 #include "core/passes/drop_unused.h"
-#include "core/passes/effects.h"
 #include "core/passes/flatten.h"
 #include "core/passes/group.h"
 #include "core/passes/lane_extents.h"
@@ -46,31 +46,10 @@ using ir::Type;
 using ir::Var;
 using ir::VarPtr;
 
-/// Thrown inside: the kernel stays whole.
-struct NotSplit {};
-
-enum Side { kCube = 0, kVector = 1 };
-constexpr std::array kSides = {kCube, kVector};
 constexpr int64_t kDefaultSlots = 2;
 
 bool is_tile(const ExprPtr& e) { return e && e->type && e->type->is_tile(); }
 bool is_tensor(const ExprPtr& e) { return e && e->type && e->type->is_tensor(); }
-Side other(Side s) { return s == kCube ? kVector : kCube; }
-
-Side side_of(const Type& t) { return tile_side(t) == TileSide::kVector ? kVector : kCube; }
-/// The core that holds a tile: where its variable was placed.
-Side side_of(const ExprPtr& e) { return side_of(e->kind == ExprKind::kVar ? *e->var->type : *e->type); }
-
-/// One core's function while it is written.
-struct Half {
-  FunctionPtr fn = std::make_shared<Function>();
-  ir::Cloner cloner{fn.get()};
-  std::vector<Block*> blocks;
-  bool receives = false;
-  int64_t slot_bytes = 0;
-
-  void append(StmtPtr s) { blocks.back()->push_back(std::move(s)); }
-};
 
 class Splitter {
  public:
@@ -90,26 +69,15 @@ class Splitter {
       if (!parts) throw NotSplit();
       f_.body = std::move(*parts);
     }
-    note_scalars();
-    for (const Side s : kSides) {
-      Function& fn = *half_[s].fn;
-      fn.name = f_.name + (s == kCube ? "_aic" : "_aiv");
-      fn.type = s == kCube ? FunctionType::kAIC : FunctionType::kAIV;
-      fn.level = s == kCube ? ir::Level::kAIC : ir::Level::kAIV;
-      fn.span = f_.span;
-      (s == kCube ? fn.uses_cube : fn.uses_vector) = true;
-      for (const auto& v : f_.params) fn.params.push_back(half_[s].cloner.var(v));
-      fn.directions = f_.directions;
-      for (const auto& v : f_.symbols) fn.symbols.push_back(half_[s].cloner.var(v));
-      half_[s].blocks = {&fn.body};
-    }
+    sides_.emplace(f_);
+    begin_halves(f_, half_);
     block(f_.body, {});
     for (const Side s : kSides) {
       drop_unused_code(*half_[s].fn);
       if (half_[s].fn->body.empty()) throw NotSplit();
     }
-    check_memory();
-    pipes();
+    check_shared_memory(f_, half_);
+    add_pipe(f_, half_, arch_, slots_);
     std::array<FunctionPtr, 3> out{half_[kCube].fn, half_[kVector].fn, group()};
     for (auto& f : out) attributes(*f);
     return out;
@@ -118,84 +86,6 @@ class Splitter {
  private:
   /// Copies of the other core's tiles that were popped, by core that holds them.
   using Have = std::array<std::unordered_map<const Var*, VarPtr>, 2>;
-
-  // ---------------------------------------------------------------- what runs where
-  /// The core of a statement; nothing: both.
-  std::optional<Side> side(const Stmt& s) const {
-    if (s.kind != StmtKind::kAssign && s.kind != StmtKind::kEval) return std::nullopt;
-    const ExprPtr& e = s.value;
-    if (is_tile(e)) {
-      if (is_op(e, OpId::k_aiv_shard)) return kVector;
-      if (is_op(e, OpId::k_aic_gather)) return kCube;
-      return side_of(e);
-    }
-    if (e->kind != ExprKind::kOp) return scalar_side(e);
-    std::optional<Side> found;
-    for (const auto& a : e->args) {
-      if (is_tile(a)) found = side_of(a);
-    }
-    if (found) return found;
-    const ir::OpRow& row = ir::op_row(e->op);
-    switch (e->op) {
-      case OpId::k_bar_all:
-      case OpId::k_fence:
-      case OpId::k_cacheinvalid:
-        return std::nullopt;
-      case OpId::k_get_subblock_idx:
-        return kVector;
-      default:
-        break;
-    }
-    if (row.cost == ir::CostClass::kSync) throw NotSplit();
-    if (row.cost == ir::CostClass::kComm) return kVector;
-    for (const char* c = row.effects; *c; ++c) {
-      if (*c != '-' && *c != 'r') return kVector;
-    }
-    return scalar_side(e);
-  }
-
-  /// A scalar that was read from a tile is known to one core only.
-  std::optional<Side> scalar_side(const ExprPtr& e) const {
-    std::optional<Side> found;
-    walk_expr(e, [&](const ExprPtr& x) {
-      if (x->kind != ExprKind::kVar) return;
-      const auto it = own_scalars_.find(x->var.get());
-      if (it == own_scalars_.end()) return;
-      if (found && *found != it->second) throw NotSplit();
-      found = it->second;
-    });
-    return found;
-  }
-
-  // ---------------------------------------------------------------- what only one core knows
-  void note_scalars() {
-    walk_stmts(f_.body, [&](const StmtPtr& s) {
-      if (s->kind != StmtKind::kAssign || s->targets.size() != 1 || !s->value->type->is_scalar()) return;
-      if (const auto at = side(*s)) own_scalars_[s->targets[0].get()] = *at;
-    });
-  }
-
-  /// What one core writes in global memory the other may not touch: nothing would order them.
-  void check_memory() const {
-    std::array<std::vector<Access>, 2> by;
-    for (const Side s : kSides) {
-      const Function& fn = *half_[s].fn;
-      const auto found = accesses(fn.body, fn.params);
-      for (const auto& p : fn.params) {
-        const auto it = found.find(p.get());
-        by[s].push_back(it == found.end() ? Access() : it->second);
-      }
-    }
-    for (size_t i = 0; i < f_.params.size(); ++i) {
-      for (const Side s : kSides) {
-        const Access& a = by[other(s)][i];
-        if (by[s][i].write && (a.read || a.write)) throw NotSplit();
-      }
-    }
-    walk_exprs(f_.body, [&](const ExprPtr& e) {
-      if (is_op(e, OpId::k_create_tensor)) throw NotSplit();  // one scratch tensor for both
-    });
-  }
 
   // ---------------------------------------------------------------- transfers
   CodeBuilder builder(Side s, const Span& span) { return {*half_[s].fn, arch_, ir::kPlaceKernel, span}; }
@@ -258,7 +148,7 @@ class Splitter {
     if (valid.empty()) return popped;
     auto view = std::make_shared<ir::TileView>();
     for (const auto& d : valid) {
-      if (!d.is_const() && (!d.expr || scalar_side(d.expr).value_or(at) != at)) throw NotSplit();
+      if (!d.is_const() && (!d.expr || sides_->of_scalar(d.expr).value_or(at) != at)) throw NotSplit();
       view->valid_shape.push_back(half_[at].cloner.dim(d));
     }
     auto type = std::make_shared<Type>(*popped->type);
@@ -279,47 +169,6 @@ class Splitter {
     --held_[s];
   }
 
-  // ---------------------------------------------------------------- how long a popped tile is needed
-  static bool defines(const Stmt& s, const Var* v) {
-    bool found = false;
-    const auto look = [&](const Stmt& x) {
-      own_defs(x, [&](const VarPtr& d) { found = found || d.get() == v; });
-    };
-    look(s);
-    walk_stmts(s.body, [&](const StmtPtr& x) { look(*x); });
-    walk_stmts(s.else_body, [&](const StmtPtr& x) { look(*x); });
-    return found;
-  }
-
-  bool used_by(const Stmt& s, const Var* v, Side at) const {
-    bool found = false;
-    const auto look = [&](const Stmt& x) {
-      const auto where = side(x);
-      own_exprs(x, [&](const ExprPtr& e) {
-        walk_expr(e, [&](const ExprPtr& y) {
-          if (y->kind == ExprKind::kVar && y->var.get() == v && (!where || *where == at)) found = true;
-        });
-      });
-    };
-    look(s);
-    walk_stmts(s.body, [&](const StmtPtr& x) { look(*x); });
-    walk_stmts(s.else_body, [&](const StmtPtr& x) { look(*x); });
-    return found;
-  }
-
-  /// The last statement of the block that needs the value that `v` has at statement `i`.
-  size_t last_use(const Block& in, size_t i, const Var* v, Side at) const {
-    size_t last = i;
-    for (size_t j = i; j < in.size(); ++j) {
-      const bool compound = !in[j]->body.empty() || !in[j]->else_body.empty();
-      const bool redefined = j > i && defines(*in[j], v);
-      if (compound && redefined) break;
-      if (used_by(*in[j], v, at)) last = j;
-      if (redefined) break;
-    }
-    return last;
-  }
-
   // ---------------------------------------------------------------- code
   struct Pending {
     size_t after;
@@ -338,7 +187,7 @@ class Splitter {
     const VarPtr copy = cross(ref, {.to = to, .arrives = *ref->type}, v->name, nullptr);
     have[to][v] = copy;
     half_[to].cloner.values[v] = CodeBuilder::ref(copy);
-    pending.push_back({last_use(in, i, v, to), to, copy, v});
+    pending.push_back({sides_->last_use(in, i, v, to), to, copy, v});
   }
 
   void forget(const Var* v, Have& have) {
@@ -406,7 +255,7 @@ class Splitter {
       return;
     }
     if (is_op(s.value, OpId::k_get_subblock_idx) && s.targets.size() == 1) lane_ = s.targets[0];
-    const auto at = side(s);
+    const auto at = sides_->of(s);
     if (at) operands(in, i, *at, have, pending);
     for (const Side one : kSides) {
       if (!at || *at == one) {
@@ -427,7 +276,7 @@ class Splitter {
   /// Code that both cores run may not depend on what one of them alone knows.
   void refuse_foreign(const Stmt& s) const {
     own_exprs(s, [&](const ExprPtr& e) {
-      if (scalar_side(e)) throw NotSplit();
+      if (sides_->of_scalar(e)) throw NotSplit();
       walk_expr(e, [&](const ExprPtr& x) {
         if (is_tile(x)) throw NotSplit();
       });
@@ -457,7 +306,7 @@ class Splitter {
     cross(given, how, s.targets[0]->name, into);
     size_t last = i;
     for (size_t j = i + 1; j < in.size(); ++j) {
-      if (used_by(*in[j], s.targets[0].get(), to)) last = j;
+      if (sides_->uses(*in[j], s.targets[0].get(), to)) last = j;
       if (defines(*in[j], s.targets[0].get())) break;
     }
     pending.push_back({last, to, into, nullptr});
@@ -483,7 +332,7 @@ class Splitter {
       if (is_tile(c.init) && side_of(c.init) != side_of(*c.var->type)) throw NotSplit();
     }
     for (const auto& e : {s.start, s.stop, s.step, s.value}) {
-      if (e && scalar_side(e)) throw NotSplit();
+      if (e && sides_->of_scalar(e)) throw NotSplit();
     }
     const bool loop = s.kind != StmtKind::kIf;
     std::unordered_set<const Var*> defined;
@@ -548,33 +397,6 @@ class Splitter {
     }
   }
 
-  // ---------------------------------------------------------------- the pipe and the group
-  void pipes() {
-    const bool c2v = half_[kVector].receives, v2c = half_[kCube].receives;
-    if (!c2v && !v2c) throw NotSplit();
-    const int64_t slot = std::max(half_[kCube].slot_bytes, half_[kVector].slot_bytes);
-    for (const Side s : kSides) {
-      CodeBuilder b = builder(s, f_.span);
-      std::array<ExprPtr, 2> buffer{b.index(0), b.index(0)};  // cube to vector, vector to cube
-      const std::string peer = f_.name + (s == kCube ? "_aiv" : "_aic");
-      for (const int d : {0, 1}) {
-        if (!(d == 0 ? c2v : v2c)) continue;
-        const std::string name = f_.name + (d == 0 ? "_c2v" : "_v2c");
-        const bool consumer = (d == 0) == (s == kVector);
-        const ExprPtr made =
-            consumer ? b.op(OpId::k_reserve_buffer, {b.text(name), b.index(slots_ * slot), b.index(-1)})
-                     : b.op(OpId::k_import_peer_buffer, {b.text(name), b.text(peer)});
-        buffer[static_cast<size_t>(d)] = CodeBuilder::ref(b.let(consumer ? "ring" : "peer", made));
-      }
-      b.eval(
-          b.op(s == kCube ? OpId::k_aic_initialize_pipe : OpId::k_aiv_initialize_pipe,
-               {buffer[0], buffer[1], b.index((c2v ? 1 : 0) + (v2c ? 2 : 0)), b.index(slot), b.index(slots_)},
-               ir::kFormSystem));
-      Block& body = half_[s].fn->body;
-      body.insert(body.begin(), b.code.begin(), b.code.end());
-    }
-  }
-
   /// With explicit lanes both vector cores run the vector function, each on the part that its index names.
   void attributes(Function& f) const {
     if (mode_ == SplitMode::kNone || f.type == FunctionType::kAIC) return;
@@ -582,43 +404,10 @@ class Splitter {
     if (f.type == FunctionType::kAIV) f.attrs.push_back({"split_aiv", "True", 1});
   }
 
-  /// Parameters that a half does not mention are not its own; those that it only reads are inputs.
-  std::vector<size_t> own_params(Side s) {
-    Function& fn = *half_[s].fn;
-    std::unordered_set<const Var*> used;
-    const auto mention = [&](const ExprPtr& e) {
-      walk_expr(e, [&](const ExprPtr& x) {
-        if (x->kind == ExprKind::kVar) used.insert(x->var.get());
-      });
-    };
-    walk_exprs(fn.body, mention);
-    auto access = accesses(fn.body, fn.params);
-    for (const auto& v : fn.vars) {
-      for (const auto* dims : {&v->type->shape, &v->type->valid}) {
-        for (const auto& d : *dims) {
-          if (d.expr) mention(d.expr);
-        }
-      }
-    }
-    std::vector<size_t> kept;
-    std::vector<VarPtr> params;
-    std::vector<ir::ParamDirection> directions;
-    for (size_t i = 0; i < fn.params.size(); ++i) {
-      if (!used.count(fn.params[i].get())) continue;
-      kept.push_back(i);
-      params.push_back(fn.params[i]);
-      const bool out = access[fn.params[i].get()].write;
-      directions.push_back(out ? f_.directions[i] : ir::ParamDirection::kIn);
-    }
-    fn.params = std::move(params);
-    fn.directions = directions;
-    fn.effective_directions = std::move(directions);
-    return kept;
-  }
-
   FunctionPtr group() {
     if (!returns_parameters(f_)) throw NotSplit();
-    return make_group(f_, {{half_[kCube].fn, own_params(kCube)}, {half_[kVector].fn, own_params(kVector)}});
+    return make_group(f_, {{half_[kCube].fn, keep_own_params(f_, *half_[kCube].fn)},
+                           {half_[kVector].fn, keep_own_params(f_, *half_[kVector].fn)}});
   }
 
   Function& f_;
@@ -627,9 +416,9 @@ class Splitter {
   SplitMode divided_;
   SplitMode mode_ = SplitMode::kNone;  ///< of the crossings that are divided
   VarPtr lane_;  ///< holds the index of the vector lane where the code being written stands
-  std::array<Half, 2> half_;
+  std::optional<CoreSides> sides_;
+  Halves half_;
   std::array<int64_t, 2> held_{0, 0};
-  std::unordered_map<const Var*, Side> own_scalars_;
 };
 
 void drop_returns(Function& f) {
