@@ -253,8 +253,10 @@ int entry_index(const PyCompiled& c, const std::optional<std::string>& entry) {
     }
     const Span first = c.code->functions.empty() ? Span() : c.code->functions.front().span;
     if (names.empty()) {
-      fail(ErrorClass::kTypeError, "program '" + c.code->name + "' has no entry", first,
-           "give it one function with type=pl.FunctionType.Orchestration");
+      fail(ErrorClass::kValueError,
+           "program '" + c.code->name +
+               "' has no entry: of several functions none is an Orchestration function",
+           first, "give it one function with type=pl.FunctionType.Orchestration");
     }
     fail(ErrorClass::kTypeError,
          "program '" + c.code->name + "' has several entries; select one explicitly: " + names);
