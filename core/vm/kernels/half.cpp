@@ -126,19 +126,24 @@ PYPTO_FP16_TARGET void from_integers(const void* in, void* out, size_t n) {
   _mm512_mask_storeu_epi16(o + i, mask, converted(x + i, mask));
 }
 
-/// Whether one of 64 elements from `at` on is NaN.
-PYPTO_FP16_INLINE __mmask32 any_nan(const uint16_t* at) {
-  return _mm512_cmp_ph_mask(_mm512_castsi512_ph(_mm512_loadu_si512(at)),
-                            _mm512_castsi512_ph(_mm512_loadu_si512(at + kLanes)), _CMP_UNORD_Q);
+/// Those of `numbers` at whose places there is no NaN among 64 elements from `at` on.
+PYPTO_FP16_INLINE __mmask32 still_numbers(__mmask32 numbers, const uint16_t* at) {
+  return _mm512_mask_cmp_ph_mask(numbers, _mm512_castsi512_ph(_mm512_loadu_si512(at)),
+                                 _mm512_castsi512_ph(_mm512_loadu_si512(at + kLanes)), _CMP_ORD_Q);
 }
 
 /// Gives the NaN among elements [0, n), a multiple of 64, their one pattern.
 PYPTO_FP16_TARGET void clean_row(uint16_t* out, size_t n) {
-  __mmask32 nan = 0;
+  __mmask32 even = ~__mmask32{0}, odd = even;
+  size_t i = 0;
 #pragma GCC unroll 4
-  for (size_t i = 0; i < n; i += 2 * kLanes) nan |= any_nan(out + i);
-  if (__builtin_expect(nan == 0, 1)) return;
-  for (size_t i = 0; i < n; i += kLanes)
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    even = still_numbers(even, out + i);
+    odd = still_numbers(odd, out + i + 2 * kLanes);
+  }
+  if (i < n) even = still_numbers(even, out + i);
+  if (__builtin_expect((even & odd) == ~__mmask32{0}, 1)) return;
+  for (i = 0; i < n; i += kLanes)
     _mm512_storeu_si512(out + i, clean(_mm512_castsi512_ph(_mm512_loadu_si512(out + i))));
 }
 
