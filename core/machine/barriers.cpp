@@ -192,6 +192,20 @@ void wake_event_waiters(Actor& actor) {
   }
 }
 
+/// Takes what one wait of the cube needs of the lanes' events: one, or one of each lane where they are set
+/// together.
+bool take_of_lanes(Events& e) {
+  int64_t* from = e.from_lane;
+  if (e.both_lanes) {
+    if (from[0] <= 0 || from[1] <= 0) return false;
+    --from[0], --from[1];
+    return true;
+  }
+  if (from[0] <= 0 && from[1] <= 0) return false;
+  --from[from[0] > 0 ? 0 : 1];
+  return true;
+}
+
 }  // namespace
 
 ExecStatus op_sync_set(Actor& actor, vm::OpCall& call) {
@@ -230,24 +244,16 @@ ExecStatus op_sync_wait(Actor& actor, vm::OpCall& call) {
   bool ok = false;
   switch (actor.side) {
     case Actor::Side::kWhole:
-      ok = e.whole > 0 || e.from_lane[0] > 0 || e.from_lane[1] > 0;
       if (e.whole > 0) {
+        ok = true;
         --e.whole;
-      } else if (ok) {
-        --e.from_lane[e.from_lane[0] > 0 ? 0 : 1];
-      }
-      break;
-    case Actor::Side::kCube: {
-      int64_t* from = e.from_lane;
-      if (e.both_lanes) {
-        ok = from[0] > 0 && from[1] > 0;
-        if (ok) --from[0], --from[1];
       } else {
-        ok = from[0] > 0 || from[1] > 0;
-        if (ok) --from[from[0] > 0 ? 0 : 1];
+        ok = take_of_lanes(e);
       }
       break;
-    }
+    case Actor::Side::kCube:
+      ok = take_of_lanes(e);
+      break;
     case Actor::Side::kLane0:
     case Actor::Side::kLane1: {
       int64_t& to = e.to_lane[actor.side == Actor::Side::kLane1 ? 1 : 0];
