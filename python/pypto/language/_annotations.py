@@ -2,8 +2,8 @@
 """Annotation types. Python evaluates them when a function is defined; the front end reads them from the source, so the
 objects here only remember what was written."""
 
-from pypto import _core
-from pypto._checks import listed
+from pypto import _core, _enums
+from pypto._checks import listed, shown
 from pypto._core import DataType
 from pypto._errors import ParserTypeError, caller_span
 
@@ -281,8 +281,30 @@ def _only_keywords(name, args, unknown):
         raise ParserTypeError(f"Unknown {name} keyword argument '{next(iter(unknown))}'", caller_span())
 
 
-def _list(value):
-    return None if value is None else listed("strides and valid extents", value, "ints or dynamic dimensions")
+def _extents(view, name, value):
+    """The entries of a shape, a stride or an offset, none of which may be something else than an extent."""
+    if value is None:
+        return None
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
+        raise ParserTypeError(f"pl.{view}: {name}= must be a list of extents, got {shown(value)}", caller_span())
+    entries = list(value)
+    for i, entry in enumerate(entries):
+        if entry is None or isinstance(entry, (bool, float, complex, str, bytes, list, tuple, dict)):
+            raise ParserTypeError(
+                f"pl.{view}: entry {i} of {name}= must be an int, a dynamic dimension or an integer scalar, "
+                f"got {shown(entry)}",
+                caller_span(),
+            )
+    return entries
+
+
+def _member(view, name, value, enum):
+    """A member of the enum, or nothing."""
+    if value is not None and not isinstance(value, enum):
+        raise ParserTypeError(
+            f"pl.{view}: {name}= must be a pl.{enum.__name__} member, got {shown(value)}", caller_span()
+        )
+    return value
 
 
 class TensorView(_View):
@@ -294,10 +316,10 @@ class TensorView(_View):
         _only_keywords("TensorView", args, unknown)
         if layout is None and (valid_shape is not None or stride is not None or pad is not None):
             raise ParserTypeError("pl.TensorView needs layout= when another field is given", caller_span())
-        self.valid_shape = _list(valid_shape)
-        self.stride = _list(stride)
-        self.layout = layout
-        self.pad = pad
+        self.valid_shape = _extents("TensorView", "valid_shape", valid_shape)
+        self.stride = _extents("TensorView", "stride", stride)
+        self.layout = _member("TensorView", "layout", layout, _enums.TensorLayout)
+        self.pad = _member("TensorView", "pad", pad, _enums.PadValue)
 
 
 class TileView(_View):
@@ -319,14 +341,17 @@ class TileView(_View):
         **unknown,
     ):
         _only_keywords("TileView", args, unknown)
-        self.valid_shape = _list(valid_shape)
-        self.stride = _list(stride)
-        self.start_offset = _list(start_offset)
-        self.blayout = blayout
-        self.slayout = slayout
+        self.valid_shape = _extents("TileView", "valid_shape", valid_shape)
+        self.stride = _extents("TileView", "stride", stride)
+        single = start_offset is not None and not hasattr(start_offset, "__iter__")
+        self.start_offset = _extents("TileView", "start_offset", [start_offset] if single else start_offset)
+        self.blayout = _member("TileView", "blayout", blayout, _enums.TileLayout)
+        self.slayout = _member("TileView", "slayout", slayout, _enums.TileLayout)
+        if fractal is not None and (isinstance(fractal, bool) or fractal not in (32, 512, 1024)):
+            raise ParserTypeError(f"pl.TileView: fractal= must be 32, 512 or 1024, got {shown(fractal)}", caller_span())
         self.fractal = fractal
-        self.pad = pad
-        self.compact = compact
+        self.pad = _member("TileView", "pad", pad, _enums.PadValue)
+        self.compact = _member("TileView", "compact", compact, _enums.CompactMode)
 
 
 class MemRef:
