@@ -101,6 +101,62 @@ def test_logic(name):  # L-17: any integer counts as true unless it is 0
     np.testing.assert_array_equal(o, 1 - reference(a, b).astype(np.int32))
 
 
+def narrow(value, dtype):
+    """A float32 array rounded to the dtype (nearest, ties to even), as float32."""
+    value = np.asarray(value, np.float32)
+    if dtype == "FP16":
+        return value.astype(np.float16).astype(np.float32)
+    bits = value.view(np.uint32).astype(np.uint64)
+    kept = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16 << 16).astype(np.uint32)
+    return kept.view(np.float32)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("dtype", ["FP16", "BF16"])
+def test_narrow_floats_round_after_every_operation(dtype):  # L-17: in FP32, then to the promoted dtype
+    rng = np.random.default_rng(9)
+    a, b = (narrow(np.append(rng.uniform(1, 2, 30), [1.0009765625, 1.5, 255.0, 2048.0]), dtype) for _ in range(2))
+    b = narrow(b[::-1] * np.float32(0.37), dtype)
+    count = len(a)
+    text = f"""
+@pl.jit
+def f(a: pl.Tensor[[{count}], pl.{dtype}], b: pl.Tensor[[{count}], pl.{dtype}], o: pl.Out[pl.Tensor[[5, {count}], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        for i in pl.range({count}):
+            s = pl.read(a, [i])
+            t = pl.read(b, [i])
+            pl.write(o, [0, i], pl.cast(s + t, pl.FP32))
+            pl.write(o, [1, i], pl.cast(s - t, pl.FP32))
+            pl.write(o, [2, i], pl.cast(pl.mul(s, t), pl.FP32))
+            pl.write(o, [3, i], pl.cast(s / t, pl.FP32))
+            pl.write(o, [4, i], pl.cast(s * t + s - t, pl.FP32))
+    return o
+"""
+    o = np.zeros((5, count), np.float32)
+    if dtype == "FP16":
+        x, y = a.astype(np.float16), b.astype(np.float16)
+    else:
+        x, y = ((v.view(np.uint32) >> 16).astype(np.uint16) for v in (a, b))
+    define(text)["f"](x, y, o)
+    product = narrow(a * b, dtype)
+    chain = narrow(narrow(product + a, dtype) - b, dtype)
+    want = [narrow(a + b, dtype), narrow(a - b, dtype), product, narrow(a / b, dtype), chain]
+    np.testing.assert_array_equal(o, want)
+    assert (chain != narrow(a * b + a - b, dtype)).any()  # the roundings in between are seen
+
+
+@pytest.mark.parametrize("symbol", ["<<", ">>"])
+@pytest.mark.parametrize("count", [-1, 32, 40])
+def test_shift_counts_outside_the_width(symbol, count):  # L-17: diagnosed when the count is known
+    a, b, o = np.array([6, -9], np.int32), np.array([31, count], np.int32), np.zeros(2, np.int32)
+    with pytest.raises(Exception, match="shift count") as info:
+        loop(f"s {symbol} t", "INT32", "INT32", 2)(a, b, o)
+    assert str(count) in str(info.value)
+    with pytest.raises(ParserError, match="shift") as info:
+        loop(f"s {symbol} {count}", "INT32", "INT32", 2)(a, b, o)
+    assert str(count) in str(info.value)
+
+
 @pl.jit
 def choose(n: pl.Tensor[[2], pl.INT32], x: pl.Tensor[[8, 32], pl.FP32], y: pl.Out[pl.Tensor[[8, 32], pl.FP32]]):
     a = pl.read(n, [0])
