@@ -67,21 +67,26 @@ class CallerExtents {
     }
   }
 
-  /// False when an extent is known to the kernel only.
-  bool find(const Dim& d, const Span& span, ExprPtr* out) const {
-    Dim known = d;
-    if (!d.is_const()) {
-      if (!d.expr || d.expr->kind != ExprKind::kVar) return false;
-      const auto it = dims_.find(d.expr->var.get());
-      if (it == dims_.end()) return false;
-      known = it->second;
-    }
-    if (!known.is_const() && !known.expr) return false;
-    *out = known.is_const() ? ir::int_const(known.value, DType::kIndex, span, true) : known.expr;
-    return true;
+  /// nullptr when an extent is known to the kernel only.
+  ExprPtr find(const Dim& d, const Span& span) const {
+    return d.is_const() ? ir::int_const(d.value, DType::kIndex, span, true) : substitute(d.expr, span);
   }
 
  private:
+  ExprPtr substitute(const ExprPtr& e, const Span& span) const {
+    if (!e) return nullptr;
+    if (e->kind == ExprKind::kVar) {
+      const auto it = dims_.find(e->var.get());
+      if (it == dims_.end()) return nullptr;
+      const Dim& d = it->second;
+      return d.is_const() ? ir::int_const(d.value, DType::kIndex, span, true) : d.expr;
+    }
+    if (e->kind == ExprKind::kInt) return e;
+    if (e->kind != ExprKind::kOp || e->args.size() != 2) return nullptr;
+    const ExprPtr a = substitute(e->args[0], span), b = substitute(e->args[1], span);
+    return a && b ? ir::infer_scalar(e->op, a, b, span) : nullptr;
+  }
+
   std::unordered_map<const ir::Var*, Dim> dims_;
 };
 
@@ -89,9 +94,8 @@ bool extents_known(const Function& callee, const ir::Type& result, const std::ve
                    const Span& span, std::vector<ExprPtr>* shape) {
   const CallerExtents extents(callee, args);
   for (const Dim& d : result.shape) {
-    ExprPtr e;
-    if (!extents.find(d, span, &e)) return false;
-    shape->push_back(e);
+    shape->push_back(extents.find(d, span));
+    if (!shape->back()) return false;
   }
   return true;
 }
@@ -131,7 +135,11 @@ class Results {
       if (caller->is_kernel() || caller->is_host() || caller->type == ir::FunctionType::kGroup) return false;
       for (const size_t k : fresh) {
         std::vector<ExprPtr> shape;
-        if (!extents_known(f, *f.return_types[k], e->args, e->span, &shape)) return false;
+        if (extents_known(f, *f.return_types[k], e->args, e->span, &shape)) continue;
+        fail(ErrorClass::kParserTypeError,
+             "Value " + std::to_string(k) + " returned by kernel '" + f.name + "' (" +
+                 ir::type_text(*f.return_types[k]) + ") has an extent known only on the device",
+             f.span, "write it to an Out parameter of the kernel");
       }
     }
     return true;

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 import pypto.language as pl
+import pytest
 from pypto import ir
+from pypto.language.parser.diagnostics import ParserTypeError
 from pypto.runtime import RunConfig
 
 SIM = RunConfig(platform="a2a3sim")
@@ -164,3 +166,60 @@ def test_products_and_addresses_returned():  # O-1802: the declared dtype; L-87:
     want = (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float64)
     np.testing.assert_allclose(o.astype(np.float64), want, rtol=1e-2, atol=1e-2)
     np.testing.assert_array_equal(q.astype(np.float32), -a[2:6, 4:12].astype(np.float32))
+
+
+def test_result_of_computed_extents():  # L-30: in terms of the caller's arrays
+    rows = pl.dynamic("ROWS")
+
+    @pl.jit.incore
+    def kernel(x: pl.Tensor[[rows, 32], pl.FP32]):
+        return pl.reshape(x, [rows * 2, 16])
+
+    @pl.jit
+    def main(x: pl.Tensor[[rows, 32], pl.FP32], o: pl.Out[pl.Tensor[[10, 16], pl.FP32]]):
+        r = kernel(x)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            o[:, :] = pl.mul(r, 2.0)
+        return o
+
+    x, o = values(5, 32), np.zeros((10, 16), np.float32)
+    main(x, o, config=SIM)
+    np.testing.assert_array_equal(o, 2 * x.reshape(10, 16))
+
+
+def test_result_whose_extent_only_the_kernel_knows():  # L-111
+    @pl.jit.incore
+    def kernel(x: pl.Tensor[[8, 16], pl.FP32]):
+        n = pl.cast(pl.read(x, [0, 0]), pl.INT32)
+        y = pl.add(x, 1.0)
+        return y[n:, :]
+
+    @pl.jit
+    def main(x: pl.Tensor[[8, 16], pl.FP32], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
+        r = kernel(x)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            o = pl.assemble(o, r, [0, 0])
+        return o
+
+    with pytest.raises(ParserTypeError, match="returned by kernel 'kernel'.*has an extent known only on the device"):
+        main(values(8, 16), np.zeros((8, 16), np.float32), config=SIM)
+
+
+def test_large_results_count_for_no_capacity():  # L-186, L-147
+    @pl.jit.incore
+    def kernel(x: pl.Tensor[[512, 512], pl.FP32]):
+        out = pl.create_tensor([512, 512], dtype=pl.FP32)
+        for i in pl.range(0, 512, 16):
+            out = pl.assemble(out, pl.add(x[i : i + 16, :], 1.0), [i, 0])
+        return out
+
+    @pl.jit
+    def main(x: pl.Tensor[[512, 512], pl.FP32], o: pl.Out[pl.Tensor[[512, 512], pl.FP32]]):
+        r = kernel(x)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            o[:, :] = pl.mul(r, 2.0)
+        return o
+
+    x, o = values(512, 512), np.zeros((512, 512), np.float32)
+    main(x, o, config=SIM)
+    np.testing.assert_array_equal(o, (x + 1) * 2)
