@@ -93,8 +93,14 @@ void Simulation::run_round() {
     });
     for (size_t i = 0; i < order.size(); ++i) runnable_[i] = order[i].second;
   } else {
-    std::sort(runnable_.begin(), runnable_.end(),
-              [](const Actor* a, const Actor* b) { return a->key < b->key; });
+    const auto before = [](const Actor* a, const Actor* b) { return a->key < b->key; };
+    // Ranks that wake their neighbours leave one or two runs that are in order.
+    const auto second = std::is_sorted_until(runnable_.begin(), runnable_.end(), before);
+    if (std::is_sorted(second, runnable_.end(), before)) {
+      std::inplace_merge(runnable_.begin(), second, runnable_.end(), before);
+    } else {
+      std::sort(runnable_.begin(), runnable_.end(), before);
+    }
     if (policy.timed()) hold_back_by_time();
   }
   if (policy.weighted()) hold_slow_ranks();
