@@ -10,6 +10,7 @@
 #include "core/passes/build.h"
 #include "core/passes/flatten.h"
 #include "core/passes/lane_extents.h"
+#include "core/passes/lane_memory.h"
 #include "core/passes/walk.h"
 
 namespace pypto::passes {
@@ -471,6 +472,7 @@ class DivideLanes {
 }  // namespace
 
 std::optional<Block> divide_lanes(Function& f, ir::Arch arch, SplitMode mode) {
+  if (!lanes_stay_apart(f, mode)) return std::nullopt;
   try {
     return DivideLanes(f, arch, mode).run();
   } catch (const NotDivided&) {

@@ -193,6 +193,37 @@ def down_the_rows(
     return o
 
 
+@pl.jit
+def overlapping(
+    a: pl.Tensor[[32, 32], pl.FP32], r: pl.Tensor[[32, 32], pl.FP32], o: pl.Out[pl.Tensor[[32, 32], pl.FP32]]
+):
+    """Windows of 16 and of 32 rows into one tensor: halves of them meet, so one lane does it all."""
+    with pl.at(level=pl.Level.CORE_GROUP, optimizations=[pl.split(pl.SplitMode.UP_DOWN)], name_hint="over"):
+        o[:] = pl.mul(pl.matmul(a, a), 2.0)
+        o = pl.store(pl.exp(pl.load(r, [0, 0], [16, 32])), [8, 0], o)
+    return o
+
+
+@pl.jit
+def on_a_grid(
+    a: pl.Tensor[[64, 32], pl.FP32], b: pl.Tensor[[32, 32], pl.FP32], o: pl.Out[pl.Tensor[[64, 32], pl.FP32]]
+):
+    """Windows of 16 rows that begin at multiples of 16, written and read again in a loop: the lanes stay apart."""
+    with pl.at(level=pl.Level.CORE_GROUP, optimizations=[pl.split(pl.SplitMode.UP_DOWN)], name_hint="grid"):
+        for i in pl.range(4):
+            row = i * 16
+            p = pl.matmul(pl.load(a, [row, 0], [16, 32]), pl.load(b, [0, 0], [32, 32]))
+            o = pl.store(pl.mul(p, 0.5), [row, 0], o)
+            o = pl.store(pl.add(pl.load(o, [row, 0], [16, 32]), 1.0), [row, 0], o)
+    return o
+
+
+def of_overlapping(a, r):
+    out = 2 * (a @ a)
+    out[8:24] = np.exp(r[:16])
+    return out
+
+
 def of_mixed(a, b, r, bias):
     s = a.astype(np.float32) @ b.astype(np.float32) + 2 * r + bias
     return s - s.max(1, keepdims=True)
@@ -211,6 +242,8 @@ def of_down(a, b):
 KERNELS = {
     "mix": (rows_beside_loads, [f16(17, 64), f16(64, 32), f32(17, 32), f32(1, 32)], (17, 32), of_mixed, ["from_aic(split=3)"]),
     "ways": (both_ways, [f16(32, 64), f16(64, 64)], (32, 64), of_ways, ["from_aic(split=1)", "from_aiv(split=1)"]),
+    "over": (overlapping, [f32(32, 32), f32(32, 32)], (32, 32), of_overlapping, ["from_aic(split=0)"]),
+    "grid": (on_a_grid, [f32(64, 32), f32(32, 32)], (64, 32), lambda a, b: a @ b / 2 + 1, ["from_aic(split=1)"]),
     "down": (down_the_rows, [f16(32, 64), f16(64, 32)], (1, 32), of_down, ["from_aic(split=0)"]),
 }  # fmt: skip
 
@@ -223,7 +256,7 @@ def test_larger_kernels(name, platform, tmp_path):  # 01 L-129, L-170; 02 O-2104
     np.testing.assert_allclose(got, reference(*args), rtol=1e-2, atol=1e-2)
     for pop in pops:
         assert f"pl.tile.tpop_{pop}" in text
-    assert ('"split_aiv": True' in text) == (name != "down")
+    assert ('"split_aiv": True' in text) == (name not in ("down", "over"))
 
 
 def test_product_valid_in_part_crosses_whole(tmp_path):  # 02 O-2105: the annotation says what is valid
