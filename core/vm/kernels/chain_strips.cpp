@@ -233,16 +233,20 @@ bool StripRun::lend_output(size_t v, size_t step, const Unit& unit) {
 }
 
 /// Whether the next strip's inputs should come closer while the last unit works: for strips that are large
-/// rows of inputs beyond the caches, with enough arithmetic to leave memory idle.
+/// rows of inputs beyond the caches, with enough arithmetic (one slow step, or many) to leave memory idle.
 bool StripRun::worth_fetching() const {
   if (strip_rows_ != 1 || strip_columns_ != plan_.columns) return false;
   if (plan_.rows * plan_.columns * 4 < kFetchBytes || units_.size() < 2) return false;
-  return std::any_of(steps_.begin(), steps_.end(), [](const Step& s) {
+  const auto slow = [](const Step& s) {
     if (s.out_part != ChainPart::kFull) return false;
     if (s.op.kind == ChainKind::kBinary) return s.op.binary == BinaryOp::kExpDif;
     return s.op.kind == ChainKind::kUnary && s.op.unary != UnaryOp::kNeg && s.op.unary != UnaryOp::kAbs &&
            s.op.unary != UnaryOp::kRelu && s.op.unary != UnaryOp::kNot;
-  });
+  };
+  constexpr int64_t kManySteps = 5;
+  const auto full = [](const Step& s) { return s.out_part == ChainPart::kFull; };
+  return std::any_of(steps_.begin(), steps_.end(), slow) ||
+         std::count_if(steps_.begin(), steps_.end(), full) >= kManySteps;
 }
 
 /// Strip storage for every value that has none of its own, reused after the last use of a value.
