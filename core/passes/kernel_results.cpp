@@ -117,11 +117,31 @@ class Results {
       if (!fresh.empty() && possible(*f, fresh)) change(*f, fresh);
     }
     for (const auto& f : module_.functions) {
+      if (!f->is_kernel()) check_groups(*f);
       if (!f->is_kernel() && !added_.empty()) f->body = callers(*f, f->body);
     }
   }
 
  private:
+  /// The members of a group run as one task, which has the outputs of its parameters only.
+  static void check_groups(const Function& caller) {
+    walk_stmts(caller.body, [&](const StmtPtr& s) {
+      if (s->kind != StmtKind::kAssign || !s->value || s->value->kind != ExprKind::kCall || !s->value->call)
+        return;
+      const ir::FunctionPtr& callee = s->value->call->callee;
+      if (!callee || !callee->external_source.empty()) return;
+      const bool group = callee->type == ir::FunctionType::kGroup;
+      if (!group && !(caller.type == ir::FunctionType::kGroup && callee->is_kernel())) return;
+      for (const size_t k : fresh_results(*callee)) {
+        if (k >= s->targets.size() || !s->targets[k]) continue;
+        fail(ErrorClass::kParserTypeError,
+             "Value " + std::to_string(k) + " returned by " + (group ? "group '" : "group member '") +
+                 callee->name + "' is none of its parameters",
+             s->span, "write it to an Out parameter and return that");
+      }
+    });
+  }
+
   static std::vector<size_t> fresh_results(const Function& f) {
     std::vector<size_t> out;
     for (size_t k = 0; k < f.return_types.size() && k < f.return_params.size(); ++k) {

@@ -223,3 +223,29 @@ def test_large_results_count_for_no_capacity():  # L-186, L-147
     x, o = values(512, 512), np.zeros((512, 512), np.float32)
     main(x, o, config=SIM)
     np.testing.assert_array_equal(o, (x + 1) * 2)
+
+
+def test_group_returns_parameters_only():  # 01 L-158: a Group call is one task
+    with pytest.raises(ParserTypeError, match="Value 0 returned by group member 'vec' is none of its parameters"):
+
+        @pl.program
+        class Program:
+            @pl.function(type=pl.FunctionType.AIV)
+            def vec(self, a: pl.Tensor[[16, 16], pl.FP32]) -> pl.Tensor[[16, 16], pl.FP32]:
+                return pl.add(a, 1.0)
+
+            @pl.function(type=pl.FunctionType.Group)
+            def both(self, a: pl.Tensor[[16, 16], pl.FP32]) -> pl.Tensor[[16, 16], pl.FP32]:
+                r = self.vec(a)
+                return r
+
+            @pl.function(type=pl.FunctionType.Orchestration)
+            def main(
+                self, a: pl.Tensor[[16, 16], pl.FP32], o: pl.Out[pl.Tensor[[16, 16], pl.FP32]]
+            ) -> pl.Tensor[[16, 16], pl.FP32]:
+                r = self.both(a)
+                with pl.at(level=pl.Level.CORE_GROUP):
+                    o[:, :] = pl.mul(r, 2.0)
+                return o
+
+        ir.compile(Program, platform="a2a3sim")(values(16, 16), np.zeros((16, 16), np.float32), config=SIM)
