@@ -57,7 +57,7 @@ class Case:
 
 
 def build(folder: Path, use_data_files: bool = False):
-    """Steps 1 to 4 of 18.1."""
+    """Steps 1 to 4 of 18.1 (HAR-5)."""
     set_backend_type(BackendType.Ascend910B)
     case = Case()
     compile_program(

@@ -77,7 +77,7 @@ def test_wrong_options(decorator, option, fragment):
     assert fragment in str(info.value)
 
 
-def test_extern_options(tmp_path):
+def test_extern_options(tmp_path):  # 04 JIT-3
     extern = pl.jit.extern
 
     def k(x: pl.Tensor): ...

@@ -305,3 +305,34 @@ def test_the_root_of_the_instruction_set_headers(tmp_path, monkeypatch):  # 04 R
     monkeypatch.setenv("PYPTO_PTO_ISA_ROOT", str(tmp_path / "none"))
     with pytest.raises(ValueError, match="none"):
         ensure_pto_isa_root()
+
+
+# ------------------------------------------------------------------------------------- checks of a compile, workers
+
+
+@pytest.mark.parametrize("level", ["NONE", "BASIC", "ROUNDTRIP"])
+def test_verification_changes_no_result(level, monkeypatch):  # 04 CMP-20
+    from pypto.passes import VerificationLevel
+    from pypto.passes._context import default_verification_level
+
+    x, out = arrays()
+    ir.compile(OnlyKernel, verification_level=VerificationLevel[level])(x, out)
+    np.testing.assert_array_equal(out, -x)
+    monkeypatch.setenv("PYPTO_VERIFY_LEVEL", level.lower())
+    assert default_verification_level() is VerificationLevel[level]
+
+
+def test_a_resident_tensor_serves_several_programs():  # 04 DEV-9, WRK-11
+    x, out = arrays()
+    negate, scale = ir.compile(OnlyKernel), scaled.compile(x, out)
+    with runtime.ChipWorker() as worker:
+        held = worker.alloc_tensor(SHAPE, pl.FP32, init=x)
+        made = worker.alloc_tensor(SHAPE, pl.FP32)
+        for _ in range(20):
+            worker.run(scale, held, made)
+            worker.run(negate, made, out)
+            np.testing.assert_array_equal(out, -(x * np.float32(3)))
+        assert worker.aicpu_dlopen_count == 2
+        worker.run(negate, held, held)
+        worker.run(negate, held, out)
+        np.testing.assert_array_equal(out, x)

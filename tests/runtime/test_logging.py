@@ -22,7 +22,7 @@ def restore():
 
 
 def test_levels():
-    # 2.1
+    # 2.1, LOG-1
     assert [(m.name, int(m)) for m in LogLevel] == [
         ("DEBUG", 0),
         ("INFO", 1),
