@@ -449,7 +449,7 @@ bool has_tensor_values(const Function& f) {
   walk_exprs(f.body, [&](const ExprPtr& e) {
     found = found || on_chip(e);
     if (e->kind != ExprKind::kOp) return;
-    if (e->op == OpId::k_assemble && global(e->args[0]) && e->args[1]->type->is_tensor()) found = true;
+    if (e->op == OpId::k_assemble && global(e->args[0])) found = true;  // a store, of a tile as well
   });
   return found;
 }

@@ -218,6 +218,22 @@ def on_a_grid(
     return o
 
 
+@pl.jit
+def assembled(
+    a: pl.Tensor[[32, 32], pl.FP16], b: pl.Tensor[[32, 32], pl.FP16], r: pl.Tensor[[32, 32], pl.FP32],
+    o: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+):  # fmt: skip
+    """Tiles that pl.assemble writes into a tensor are stored."""
+    with pl.at(level=pl.Level.CORE_GROUP, optimizations=[pl.split(pl.SplitMode.LEFT_RIGHT)], name_hint="put"):
+        p = pl.matmul(pl.load(a, [0, 0], [32, 32]), pl.load(b, [0, 0], [32, 32]))
+        o = pl.assemble(o, pl.maximum(p, pl.load(r, [0, 0], [32, 32])), [0, 0])
+    return o
+
+
+def of_assembled(a, b, r):
+    return np.maximum(a.astype(np.float32) @ b.astype(np.float32), r)
+
+
 def of_overlapping(a, r):
     out = 2 * (a @ a)
     out[8:24] = np.exp(r[:16])
@@ -244,6 +260,7 @@ KERNELS = {
     "ways": (both_ways, [f16(32, 64), f16(64, 64)], (32, 64), of_ways, ["from_aic(split=1)", "from_aiv(split=1)"]),
     "over": (overlapping, [f32(32, 32), f32(32, 32)], (32, 32), of_overlapping, ["from_aic(split=0)"]),
     "grid": (on_a_grid, [f32(64, 32), f32(32, 32)], (64, 32), lambda a, b: a @ b / 2 + 1, ["from_aic(split=1)"]),
+    "put": (assembled, [f16(32, 32), f16(32, 32), f32(32, 32)], (32, 32), of_assembled, ["from_aic(split=2)"]),
     "down": (down_the_rows, [f16(32, 64), f16(64, 32)], (1, 32), of_down, ["from_aic(split=0)"]),
 }  # fmt: skip
 
