@@ -31,6 +31,8 @@ _VARIABLES = frozenset(
     )
 )
 _TRACE = frozenset((b"PYPTO_TRACE",))
+# Nothing to collect, as configs say it (False and 0 are equal).
+_NOTHING = (0, 0, 0, False, False)
 
 # The object in the value keeps its identity in the key from being used again.
 _plain_options: dict[tuple[tuple[int, ...], int], tuple[Any, Any]] = {}
@@ -344,6 +346,15 @@ def run_single(
 
 
 def _dfx(config: Any) -> Any:
+    asked = (
+        config.enable_chip_swimlane,
+        config.enable_dump_args,
+        config.enable_pmu,
+        config.enable_dep_gen,
+        config.enable_scope_stats,
+    )
+    if asked == _NOTHING:  # on the path of every call
+        return None
     from pypto.runtime._config import _DfxOpts
 
     opts = _DfxOpts.from_run_config(config)
