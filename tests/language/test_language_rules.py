@@ -385,3 +385,55 @@ def test_mixed_writes(tmp_path, lines):  # L-150
     bulk = 7 + next(k for k, line in enumerate(lines) if line[:4] not in ("pl.w", "pl.s"))
     element = 7 + lines.index(ELEMENTS[0])
     assert f".py:{bulk}" in str(info.value) and f".py:{element}" in str(info.value)
+
+
+# ---------------------------------------------------------------- L-67
+
+LOWERED = """
+@pl.inline
+def twice(t):
+    return pl.mul(t, 2.0)
+
+@pl.jit.incore
+def own(x: pl.Tensor[[32, 32], pl.FP32], o: pl.Out[pl.Tensor[[32, 32], pl.FP32]]):
+    o = pl.store(twice(pl.load(x, [0, 0], [32, 32])), [0, 0], o)
+    return o
+
+@pl.jit
+def main(x: pl.Tensor[[32, 32], pl.FP32], o: pl.Out[pl.Tensor[[5, 32, 32], pl.FP32]]):
+    a = pl.create_tensor([32, 32], dtype=pl.FP32)
+    a = own(x, a)
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="hint"):
+        o[0] = twice(a)
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="hint"):
+        o[1] = pl.exp(x)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        o[2] = pl.add(x, 1.0)
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="cube"):
+        pl.store(pl.matmul(pl.load(x, [0, 0], [32, 32]), pl.load(x, [0, 0], [32, 32])), [3, 0, 0], o)
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="both"):
+        pl.store(twice(pl.matmul(pl.load(x, [0, 0], [32, 32]), pl.load(x, [0, 0], [32, 32]))), [4, 0, 0], o)
+    return o
+"""
+
+
+def test_functions_of_a_lowered_program(tmp_path):  # L-67
+    f = define(tmp_path, LOWERED)["main"]
+    functions = f.lower().functions
+    kinds = {v.name: v.func_type for v in functions.values()}
+    assert len(functions) == len(kinds) and list(functions) == list(kinds)
+    types = pl.FunctionType
+    assert [n for n, t in kinds.items() if t == types.Orchestration] == ["main"]
+    assert {n: kinds.get(n) for n in ("own", "hint", "cube", "both", "both_aic", "both_aiv")} == {
+        "own": types.AIV, "hint": types.AIV, "cube": types.AIC, "both": types.Group, "both_aic": types.AIC, "both_aiv": types.AIV,
+    }  # fmt: skip
+    rest = set(kinds) - {"main", "own", "hint", "cube", "both", "both_aic", "both_aiv"}
+    again = {n for n in rest if n.startswith("hint_")}
+    derived = rest - again
+    assert len(again) == 1 and len(derived) == 1 and derived.pop().startswith("main")  # no helper among them
+    for v in functions.values():
+        assert [hasattr(v, n) for n in "name func_type level role params return_types body".split()] == [True] * 7
+    x, o = numbers((32, 32), 9), np.zeros((5, 32, 32), np.float32)
+    f(x, o)
+    product = x.astype(np.float64) @ x
+    np.testing.assert_allclose(o, [4 * x, np.exp(x), x + 1, product, 2 * product], rtol=1e-4, atol=1e-4)

@@ -367,3 +367,75 @@ def test_forms_of_tasks_without_work(call, fragment):  # O-2306, 01 L-137
     x = numbers((8, 32), 62)
     with pytest.raises(ParserSyntaxError, match=fragment):
         jit(text, x, np.zeros_like(x))
+
+
+# ---------------------------------------------------------------- errors and platforms
+
+
+@pytest.mark.parametrize(
+    "call,kind,operation,words",
+    [
+        ("pl.load(x, [0, 0], [9, 16])", ValueError, "load", ["'tensor'", "9", "8"]),
+        ("pl.tile.sin(pl.cast(pl.load(x, [0, 0], [8, 16]), pl.FP16))", TypeError, "sin", ["'tile'", "fp16", "FP32"]),
+        ("pl.add(x, pl.load(x, [0, 0], [8, 16]))", TypeError, "add", ["Tensor", "Tile"]),
+        ("pl.matmul(x, x)", ValueError, "matmul", ["16", "8"]),
+        ("pl.cast(x, pl.FP32)", ValueError, "cast", ["fp32", "Remove the cast"]),
+        ("pl.row_expand_add(x, pl.load(x, [0, 0], [8, 1]))", TypeError, "row_expand_add", ["Tensor", "Tile"]),
+        ("pl.reshape(x, [7, 16])", ValueError, "reshape", ["[8, 16]", "[7, 16]"]),
+        ("pl.concat(x, pl.slice(x, [4, 16], [0, 0]))", ValueError, "concat", ["[8, 16]", "[4, 16]"]),
+        ("pl.fillpad(x, pad_value=1.5)", ValueError, "fillpad", ["pad_value", "1.5"]),
+    ],
+)
+def test_errors_name_operation_argument_and_place(call, kind, operation, words):  # O-401
+    text = f"""
+@pl.jit
+def f(x: pl.Tensor[[8, 16], pl.FP32], o: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        o[:, :] = x
+        a = {call}
+    return o
+"""
+    with pytest.raises(kind) as caught:
+        jit(text, numbers((8, 16), 71), np.zeros((8, 16), np.float32))
+    first = str(caught.value).splitlines()[0]
+    assert f"operation '{operation}'" in first
+    for word in words:
+        assert word in str(caught.value), str(caught.value)
+    assert ".py:7:13" in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", ["INT8", "UINT8", "BF16"])
+def test_triangles_of_a5_only(dtype):  # O-506, O-310
+    body, o = f"o = pl.store(pl.cast(pl.tri(-1, [12, 32], dtype=pl.{dtype}), pl.{{}}), [0, 0], o)", None
+    wide = "FP32" if dtype == "BF16" else "FP16"
+    o = np.full((12, 32), 7, np.float32 if dtype == "BF16" else np.float16)
+    run(body.format(wide), "a5sim", o=o)
+    np.testing.assert_array_equal(o, np.tril(np.ones((12, 32)), -1))
+    with pytest.raises(ValueError, match="not supported on the 'a2a3' backend"):
+        run(body.format(wide), "a2a3sim", o=o)
+
+
+@pytest.mark.parametrize(
+    "body,refused",
+    [
+        ("t = pl.cast(pl.load(h, [0, 0], [8, 32]), pl.INT4)", "a5sim"),
+        ("t = pl.cast(x, pl.UINT16)", "a2a3sim"),
+        ("t = pl.cast(x, pl.FP8E4M3FN)", "a2a3sim"),
+        ("t = pl.fmod(s, s)", "a2a3sim"),
+        ("t = pl.shls(w, 3)", "a2a3sim"),
+        ("t = pl.cmp(pl.load(x, [0, 0], [8, 32]), 0.0)\nt = pl.sels(t, pl.load(c, [0, 0], [8, 32]), pl.load(c, [0, 0], [8, 32]), 3)",
+         "a2a3sim"),
+        ("p = pl.load(x, [0, 0], [8, 32])\nt = pl.prelu(p, p, pl.create_tile([8, 32], dtype=pl.UINT8))", "a2a3sim"),
+    ],
+)  # fmt: skip
+def test_what_one_family_only_has(body, refused):  # O-310
+    arrays = {
+        "x": numbers((8, 32), 81), "h": numbers((8, 32), 82, np.float16), "s": np.arange(1, 257, dtype=np.int16).reshape(8, 32),
+        "w": np.arange(256, dtype=np.int64).reshape(8, 32), "c": np.arange(256).astype(np.uint8).reshape(8, 32),
+        "o": np.zeros((8, 32), np.float32),
+    }  # fmt: skip
+    body = "o[:, :] = pl.mul(x, 2.0)\n" + body
+    run(body, {"a2a3sim": "a5sim", "a5sim": "a2a3sim"}[refused], **arrays)
+    np.testing.assert_array_equal(arrays["o"], 2 * arrays["x"])
+    with pytest.raises(ValueError):
+        run(body, refused, **arrays)
