@@ -141,6 +141,11 @@ class Node:
     span: Span
     def as_python(self, prefix: str = "pl", concise: bool = False, format: bool = True) -> str: ...
 
+class Op:
+    """An operation or a callee, as a call in a body names it."""
+
+    name: str
+
 class Function(Node):
     name: str
     func_type: enum.IntEnum

@@ -3,6 +3,7 @@
 
 import ast
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -51,3 +52,55 @@ def test_every_name_is_completed(name):
     assert found
     missing = sorted(set(getattr(module, "__all__", ())) - found)
     assert not missing, f"{MODULES[name]} lacks {missing}"
+
+
+USES = """
+import pypto.language as pl
+from pypto import ir
+
+
+@pl.inline
+def helper(a):
+    return a
+
+
+@pl.jit
+def bare(a, o):
+    return helper(a)
+
+
+@pl.jit.incore(level=pl.Level.AIV)
+def called(a, o):
+    return a
+
+
+@pl.program(strict_ssa=True)
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def f(self, a, o):
+        return a
+
+    @pl.function
+    def main(self, a, o):
+        return self.f(a, o)
+
+
+bare(1, 2)
+bare.compile(1, 2, config=None)
+called.compile
+P.as_python()
+"""
+
+
+def test_what_decorators_return_is_known(tmp_path):
+    """No false alarm where decorated objects are called or asked, and a misspelt attribute is found."""
+    (tmp_path / "uses.py").write_text(USES + "bare.compyle\nP.as_pithon()\n", encoding="utf-8")
+    (tmp_path / "pyrightconfig.json").write_text(
+        json.dumps({"include": ["uses.py"], "extraPaths": [str(ROOT / "python")], "pythonVersion": "3.10"}),
+        encoding="utf-8",
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pyright", "--outputjson"], capture_output=True, text=True, cwd=tmp_path
+    )
+    found = [d["message"] for d in json.loads(done.stdout)["generalDiagnostics"] if d["severity"] == "error"]
+    assert len(found) == 2 and "compyle" in found[0] and "as_pithon" in found[1], found

@@ -8,6 +8,11 @@ from pypto import _core
 from pypto._enums import FunctionType, Level, Role  # pyright: ignore
 from pypto._errors import ParserSyntaxError, ParserTypeError, caller_span
 
+TYPE_CHECKING = False  # `typing` is not free to import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, overload
+
 _OPTIMIZED = 1  # code flag of function bodies; class bodies and modules do not have it
 
 
@@ -117,7 +122,7 @@ def _check_decorator(source):
 def function(
     func=None, *, type=FunctionType.Opaque, level=None, role=None, attrs=None, auto_scope=True, strict_ssa=False,
     external_source=None,
-):  # fmt: skip
+) -> "Any":  # fmt: skip
     """Declare a function of a typed program (01 L-42).
 
     In a ``@pl.program`` class it declares a method of the program; elsewhere it makes one ``ir.Function``.
@@ -193,7 +198,15 @@ def check_external(path, function, owner):
     return full
 
 
-def program(cls=None, *, strict_ssa=False):
+if TYPE_CHECKING:
+
+    @overload
+    def program(cls: type) -> _core.Program: ...
+    @overload
+    def program(cls: None = None, *, strict_ssa: bool = False) -> Callable[[type], _core.Program]: ...
+
+
+def program(cls=None, *, strict_ssa=False) -> "Any":
     """Turn a class of ``@pl.function`` methods into an ``ir.Program`` (01 L-43)."""
 
     def build(c, frame):
@@ -242,7 +255,7 @@ class InlineFunction:
         """Name of the helper."""
         return self.__name__
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> "Any":
         raise TypeError(
             f"inline function '{self.__name__}' is only valid inside a decorated function; call it from one"
         )

@@ -17,6 +17,11 @@ from pypto.language._annotations import (
 )
 from pypto.language._functions import captured_names, check_external, check_source
 
+TYPE_CHECKING = False  # `typing` is not free to import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, overload
+
 _MISSING = object()
 _SIGNATURE = ...  # an argument that the annotation describes
 
@@ -400,7 +405,16 @@ class _Kind:
         self._options = options
         self.__name__ = name.rpartition(".")[2]
 
-    def __call__(self, func=None, /, **options):
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(self, func: Callable[..., Any], /) -> JITFunction: ...
+        @overload
+        def __call__(
+            self, func: None = None, /, *, auto_scope: bool = ..., level: Level | None = ...
+        ) -> Callable[[Callable[..., Any]], JITFunction]: ...
+
+    def __call__(self, func=None, /, **options) -> "Any":
         for key in options:
             if key not in self._options:
                 article = "an" if key[0] in "aeiou" else "a"
@@ -436,7 +450,7 @@ class _Extern:
     def __call__(
         self, func=None, /, *, core_type="aiv", source=None, aic_source=None, aiv_source=None, dual_aiv_dispatch=False,
         include_dirs=None, **unknown,
-    ):  # fmt: skip
+    ) -> "Any":  # fmt: skip
         for key in unknown:
             raise TypeError(f"@pl.jit.extern does not accept {'an' if key[0] in 'aeiou' else 'a'} {key}= argument")
         if core_type not in ("aic", "aiv", "mixed"):
