@@ -318,8 +318,8 @@ class TensorView(_View):
             raise ParserTypeError("pl.TensorView needs layout= when another field is given", caller_span())
         self.valid_shape = _extents("TensorView", "valid_shape", valid_shape)
         self.stride = _extents("TensorView", "stride", stride)
-        self.layout = _member("TensorView", "layout", layout, _enums.TensorLayout)
-        self.pad = _member("TensorView", "pad", pad, _enums.PadValue)
+        self.layout = _member("TensorView", "layout", layout, _enums.TensorLayout)  # pyright: ignore
+        self.pad = _member("TensorView", "pad", pad, _enums.PadValue)  # pyright: ignore
 
 
 class TileView(_View):
@@ -345,13 +345,13 @@ class TileView(_View):
         self.stride = _extents("TileView", "stride", stride)
         single = start_offset is not None and not hasattr(start_offset, "__iter__")
         self.start_offset = _extents("TileView", "start_offset", [start_offset] if single else start_offset)
-        self.blayout = _member("TileView", "blayout", blayout, _enums.TileLayout)
-        self.slayout = _member("TileView", "slayout", slayout, _enums.TileLayout)
+        self.blayout = _member("TileView", "blayout", blayout, _enums.TileLayout)  # pyright: ignore
+        self.slayout = _member("TileView", "slayout", slayout, _enums.TileLayout)  # pyright: ignore
         if fractal is not None and (isinstance(fractal, bool) or fractal not in (32, 512, 1024)):
             raise ParserTypeError(f"pl.TileView: fractal= must be 32, 512 or 1024, got {shown(fractal)}", caller_span())
         self.fractal = fractal
-        self.pad = _member("TileView", "pad", pad, _enums.PadValue)
-        self.compact = _member("TileView", "compact", compact, _enums.CompactMode)
+        self.pad = _member("TileView", "pad", pad, _enums.PadValue)  # pyright: ignore
+        self.compact = _member("TileView", "compact", compact, _enums.CompactMode)  # pyright: ignore
 
 
 class MemRef:
