@@ -154,6 +154,56 @@ def test_persistent_cells(reset):  # W-13, W-31, DST-28, DST-29
     np.testing.assert_array_equal(y, want)
 
 
+@pytest.mark.parametrize("checks", ["off", "default"])
+def test_windows_of_a_later_call_are_zero(checks):  # W-13
+    """A call fills a large window, the next one shows what it finds in one, with a notify beside it."""
+    world = 3
+
+    @pl.jit.incore
+    def kernel(
+        x: pl.Tensor[[ROWS, COLUMNS], pl.INT32],
+        y: pl.Out[pl.Tensor[[ROWS, COLUMNS], pl.INT32]],
+        cells: pld.DistributedTensor[[ROWS, COLUMNS], pl.INT32],
+    ):
+        me = pld.rank(pld.get_comm_ctx(cells))
+        if pl.read(x, [0, 0]) > 0:
+            pld.tensor.put(cells, me, x)
+        else:
+            pld.system.wait(cells, offsets=[70, 3], expected=0, cmp=pld.WaitCmp.Eq)
+            pld.system.notify(cells, peer=me, offsets=[70, 3], value=5, op=pld.NotifyOp.AtomicAdd)
+            pld.system.wait(cells, offsets=[70, 3], expected=5, cmp=pld.WaitCmp.Eq)
+            pl.write(cells, [20, 9], 7)
+        pld.tensor.get(y, me, cells)
+        return y
+
+    @pl.jit
+    def on_device(
+        x: pl.Tensor[[ROWS, COLUMNS], pl.INT32],
+        y: pl.Out[pl.Tensor[[ROWS, COLUMNS], pl.INT32]],
+        cells: pld.DistributedTensor[[ROWS, COLUMNS], pl.INT32],
+    ):
+        return kernel(x, y, cells)
+
+    @pl.jit.host
+    def program(x: pl.Tensor[[ROWS, COLUMNS], pl.INT32], y: pl.Out[pl.Tensor[[NR, ROWS, COLUMNS], pl.INT32]]):
+        cells_buf = pld.alloc_window_buffer([ROWS, COLUMNS], dtype=pl.INT32)
+        for r in pl.range(pld.world_size()):
+            cells = pld.window(cells_buf, [ROWS, COLUMNS], dtype=pl.INT32)
+            on_device(x, y[r], cells, device=r)
+
+    full = RNG.integers(1, 1000, (ROWS, COLUMNS), dtype=np.int32)
+    y = np.zeros((world, ROWS, COLUMNS), np.int32)
+    config = RunConfig(platform="a2a3sim", distributed_config=DistributedConfig(device_ids=list(range(world))))
+    compiled = program.compile(full, y, config=config)
+    want = np.zeros_like(full)
+    want[70, 3], want[20, 9] = 5, 7
+    for _ in range(2):
+        compiled(full, y, config=RunConfig(sim=SimOptions(checks=checks)))
+        np.testing.assert_array_equal(y, np.tile(full, (world, 1, 1)))
+        compiled(np.zeros_like(full), y, config=RunConfig(sim=SimOptions(checks=checks)))
+        np.testing.assert_array_equal(y, np.tile(want, (world, 1, 1)))
+
+
 @pytest.mark.parametrize("checks", ["off", "strict"])
 def test_a_ring_of_many(checks):  # C-22, Z-13: a page for each cell of its signal
     world, n = 96, 200
