@@ -97,7 +97,8 @@ def elementwise() -> None:
 
     Copies are of half as many bytes as the operation reads and writes, or of those that it writes if they are more.
     The other limit, one multiply-add per element, is lower for all of them: the store of a vector takes a cycle, in
-    which two vectors of multiply-adds fit. Conversions of several instructions per vector have a loop of those as their limit where it takes longer than the copy.
+    which two vectors of multiply-adds fit. Conversions of several instructions per vector have a loop of those as
+    their limit where it takes longer than the copy.
     """
     cases: list[tuple[str, Any, Callable[..., np.ndarray] | None, pl.DataType, pl.DataType]] = [
         ("add", pl.add, np.add, pl.FP32, pl.FP32),
