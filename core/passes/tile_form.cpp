@@ -354,7 +354,7 @@ class TileForm {
     if (!e) return nullptr;
     if (on_chip(e)) throw NoTileForm();
     if (e->kind == ExprKind::kOp && e->op == OpId::k_assemble && global(e->args[0])) {
-      if (e->args[0]->type->rank() != 2 || e->attrs.get_int(AttrKey::k_atomic) != 0) throw NoTileForm();
+      if (e->args[0]->type->rank() < 2 || e->attrs.get_int(AttrKey::k_atomic) != 0) throw NoTileForm();
       const ExprPtr source = value(e->args[1]);
       if (source->type->dtype != e->args[0]->type->dtype || source->type->rank() != 2) throw NoTileForm();
       return op(OpId::k_store, {source, e->args[2], e->args[0]});

@@ -412,7 +412,7 @@ def main(x: pl.Tensor[[32, 32], pl.FP32], o: pl.Out[pl.Tensor[[5, 32, 32], pl.FP
     with pl.at(level=pl.Level.CORE_GROUP, name_hint="cube"):
         pl.store(pl.matmul(pl.load(x, [0, 0], [32, 32]), pl.load(x, [0, 0], [32, 32])), [3, 0, 0], o)
     with pl.at(level=pl.Level.CORE_GROUP, name_hint="both"):
-        pl.store(twice(pl.matmul(pl.load(x, [0, 0], [32, 32]), pl.load(x, [0, 0], [32, 32]))), [4, 0, 0], o)
+        o[4] = twice(pl.matmul(x, x))
     return o
 """
 
@@ -437,3 +437,7 @@ def test_functions_of_a_lowered_program(tmp_path):  # L-67
     f(x, o)
     product = x.astype(np.float64) @ x
     np.testing.assert_allclose(o, [4 * x, np.exp(x), x + 1, product, 2 * product], rtol=1e-4, atol=1e-4)
+    again = np.zeros_like(o)
+    program = pl.parse(f.lower().as_python())
+    ir.compile(program, output_dir=tmp_path / "again", platform="a2a3sim", dump_passes=False)(x, again)
+    np.testing.assert_array_equal(again, o)
