@@ -323,8 +323,8 @@ Diagnostic Explanation::make() {
   Diagnostic d;
   d.cls = ErrorClass::kDeadlockError;
   sim_.add_waits(d);
-  const bool signals =
-      std::any_of(blocked_.begin(), blocked_.end(), [&](const Actor* a) { return is_signal(*a); });
+  const bool signals = std::any_of(d.waits.begin(), d.waits.end(),
+                                   [](const DiagnosticWait& w) { return !w.comparison.empty(); });
   d.id = signals ? "X-46" : "L-176";
   d.title = "deadlock";
   d.message =
@@ -380,6 +380,24 @@ std::vector<Actor*> Simulation::blocked_actors() const {
 void Simulation::add_waits(Diagnostic& d) {
   constexpr size_t kHistory = 6;
   constexpr size_t kExplained = 32;  // cells whose history is looked up
+  const auto tell_history = [&](DiagnosticWait& w, int32_t object, int64_t offset) {
+    std::vector<const CellEvent*> history;
+    for (const CellEvent& e : cell_events) {
+      if (!e.wait && e.object == object && e.offset == offset) history.push_back(&e);
+    }
+    if (history.empty()) {
+      w.raisers.push_back("nobody has notified this cell");
+      return;
+    }
+    std::string line = "history of the cell:";
+    const size_t from = history.size() > kHistory ? history.size() - kHistory : 0;
+    for (size_t i = from; i < history.size(); ++i) {
+      line += (i > from ? "," : "") + std::string(" rank ") + std::to_string(history[i]->rank) + " at " +
+              place_text(history[i]->site) + " (round " + std::to_string(history[i]->round) + ") -> " +
+              std::to_string(history[i]->after);
+    }
+    w.raisers.push_back(std::move(line));
+  };
   for (Actor* a : blocked_actors()) {
     const check::ActorInfo info = a->info();
     DiagnosticWait w;
@@ -415,23 +433,34 @@ void Simulation::add_waits(Diagnostic& d) {
       d.waits.push_back(std::move(w));
       continue;
     }
-    std::vector<const CellEvent*> history;
-    for (const CellEvent& e : cell_events) {
-      if (!e.wait && e.object == a->wait.buffer->object && e.offset == a->wait.offset) history.push_back(&e);
-    }
-    if (history.empty()) {
-      w.raisers.push_back("nobody has notified this cell");
-    } else {
-      std::string line = "history of the cell:";
-      const size_t from = history.size() > kHistory ? history.size() - kHistory : 0;
-      for (size_t i = from; i < history.size(); ++i) {
-        line += (i > from ? "," : "") + std::string(" rank ") + std::to_string(history[i]->rank) + " at " +
-                place_text(history[i]->site) + " (round " + std::to_string(history[i]->round) + ") -> " +
-                std::to_string(history[i]->after);
-      }
-      w.raisers.push_back(std::move(line));
-    }
+    tell_history(w, a->wait.buffer->object, a->wait.offset);
     d.waits.push_back(std::move(w));
+  }
+  // Deferred conditions hold no core: nobody is blocked in them.
+  for (const auto& step : steps) {
+    if (!step->dispatch) continue;
+    std::vector<const Task*> waiters;
+    for (const auto& [handle, task] : step->dispatch->tasks) {
+      if (task->open_conditions > 0) waiters.push_back(task.get());
+    }
+    std::sort(waiters.begin(), waiters.end(),
+              [](const Task* a, const Task* b) { return a->number < b->number; });
+    for (const Task* task : waiters) {
+      for (const Condition& c : task->conditions) {
+        if (c.satisfied || !c.buffer) continue;
+        DiagnosticWait w;
+        w.rank = step->dispatch->rank;
+        w.kernel = task->fn ? task->fn->name : std::string();
+        if (c.site) w.span = c.site->span;
+        w.object = objects[static_cast<size_t>(c.buffer->object)].name;
+        w.cell = c.cell;
+        w.seen = Slice::of(c.buffer.get()).load(c.offset);
+        w.needed = c.expected;
+        w.comparison = ">=";
+        if (d.waits.size() < kExplained) tell_history(w, c.buffer->object, c.offset);
+        d.waits.push_back(std::move(w));
+      }
+    }
   }
   // Who could still raise a cell: the members of its domain, unless they have finished.
   if (d.waits.size() > 16) return;

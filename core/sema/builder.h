@@ -575,6 +575,7 @@ class FunctionBuilder {
   void check_distributed(const ir::OpRow& row, const std::string& spelling, const syn::Expr& call);
   void consume_window(const ExprPtr& e);
   void check_defer_wait(const std::vector<ExprPtr>& args, const Span& span);
+  void check_waiter(const ir::Block& body);
   const LoopInfo* loop_of(const ExprPtr& e) const;
   bool is_world_size(const ExprPtr& e) const;
   void check_windows();

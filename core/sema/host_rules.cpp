@@ -144,6 +144,22 @@ void FunctionBuilder::note_collective(const std::string& spelling, const Span& s
   }
 }
 
+/// Clause c of 03 O-27: nothing but scalar work beside the registrations.
+void FunctionBuilder::check_waiter(const ir::Block& body) {
+  for (const auto& s : body) {
+    check_waiter(s->body);
+    check_waiter(s->else_body);
+    const auto& v = s->value;
+    if (!v || (v->kind == ir::ExprKind::kOp && v->op == ir::OpId::k_defer_wait)) continue;
+    const bool scalar = v->type && (v->type->is_scalar() || v->type->kind == ir::TypeKind::kCommCtx);
+    if (scalar && s->kind != ir::StmtKind::kEval) continue;
+    reject(
+        ErrorClass::kInvalidOperationError, v->span.known() ? v->span : s->span,
+        "X-63: defer_wait, clause c: after the first registration only further defer_wait calls are allowed",
+        "move it to a task of its own that depends on the waiter: 'deps=[tid]'");
+  }
+}
+
 /// Clauses of 03 O-27 that the front end can see.
 void FunctionBuilder::check_defer_wait(const std::vector<ExprPtr>& args, const Span& span) {
   const auto broken = [&](const char* clause, const std::string& text) {

@@ -162,6 +162,7 @@ void FunctionBuilder::run_region(const ir::StmtPtr& stmt, RegionInfo info,
   regions_.push_back(&info);
   if (prologue) prologue();
   exec_block(body);
+  if (info.waiter) check_waiter(stmt->body);
   regions_.pop_back();
   block_ = outer;
   region_log_[info.id] = info;

@@ -291,6 +291,15 @@ ERRORS = [
     ("X-54", notify("0, [4, 0], 1"), ["notify", "4"]),
     (
         "X-63",
+        {
+            "device": "with pl.at(level=pl.Level.CORE_GROUP) as tid:\n"
+            "    pld.system.defer_wait(signal, [0, 0], 1, cmp=pld.WaitCmp.Ge)\n"
+            "    y[:, :] = x[:, :]  # <- here"
+        },
+        ["clause c"],
+    ),
+    (
+        "X-63",
         {"kernel": f"pld.system.defer_wait(signal, [0, 0], 1, cmp=pld.WaitCmp.Ge)  # <- here\n{COPY}"},
         ["defer_wait"],
     ),

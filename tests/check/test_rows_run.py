@@ -283,6 +283,17 @@ def reduce(part: pld.DistributedTensor[[4, 8], pl.FP32], signal: pld.Distributed
         "EEE",
         ["requires a packed source", "'part'", "[4, 8]"],
     ),
+    "X-46, a deferred wait": (
+        "X-46",
+        {
+            "device": "with pl.at(level=pl.Level.CORE_GROUP) as tid:\n"
+            "    pld.system.defer_wait(signal, [1, 0], 3, cmp=pld.WaitCmp.Ge)  # <- here\n"
+            "y = kernel(x, y, data, signal)"
+        },
+        2,
+        "EEE",
+        ["waits for signal_buf[1, 0] >= 3, which is 0", "nobody has notified this cell"],
+    ),
     "X-51, other valid parts": (
         "X-51",
         {
