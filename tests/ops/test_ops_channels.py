@@ -120,7 +120,7 @@ CASES = [
     # O-2101
     ("O-2101", {"feed_setup": FEED_SETUP.replace("dir_mask=3", "dir_mask=4"), "cube_setup": CUBE_SETUP.replace("dir_mask=3", "dir_mask=4")}, ["dir_mask"]),
     ("O-2101", {"feed_setup": FEED_SETUP.replace("slot_num=2", "slot_num=1")}, ["feeder", "square", "slot_num"]),
-    ("O-2101", {"feed_setup": FEED_SETUP.replace("slot_num=2", "slot_num=2, local_slot_num=1"), "platform": "a5sim"}, ["local_slot_num"]),
+    ("O-2101", {"feed_setup": FEED_SETUP.replace("slot_num=2", "slot_num=2, local_slot_num=1"), "platform": "a5sim"}, ["local_slot_num"]),  # O-310
     # O-2102
     ("O-2102", {"feed_setup": FEED_SETUP.replace('name="v2c"', 'name="v3c"')}, ["v3c"]),
     ("O-2102", {"feed_setup": FEED_SETUP.replace('peer_func="square"', 'peer_func="cube"')}, ["cube"]),

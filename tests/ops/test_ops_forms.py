@@ -439,3 +439,16 @@ def test_what_one_family_only_has(body, refused):  # O-310
     np.testing.assert_array_equal(arrays["o"], 2 * arrays["x"])
     with pytest.raises(ValueError):
         run(body, refused, **arrays)
+
+
+def test_rows_gathered_from_memory_on_a2():  # O-310: rows of 32 bytes there, any on a5
+    x, o = numbers((8, 12), 91), np.zeros((4, 12), np.float32)
+    r = np.array([[5, 0, 7, 5]], np.int32)
+    body = "o = pl.store(pl.mgather(x, pl.load(r, [0, 0], [1, 4])), [0, 0], o)"
+    run(body, "a5sim", x=x, r=r, o=o)
+    np.testing.assert_array_equal(o, x[r[0]])
+    with pytest.raises(ValueError, match="a multiple of 32 bytes, got 48"):
+        run(body, "a2a3sim", x=x, r=r, o=o)
+    wide, o = numbers((8, 16), 92), np.zeros((4, 16), np.float32)
+    run(body, "a2a3sim", x=wide, r=r, o=o)
+    np.testing.assert_array_equal(o, wide[r[0]])
