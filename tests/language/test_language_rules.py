@@ -441,3 +441,19 @@ def test_functions_of_a_lowered_program(tmp_path):  # L-67
     program = pl.parse(f.lower().as_python())
     ir.compile(program, output_dir=tmp_path / "again", platform="a2a3sim", dump_passes=False)(x, again)
     np.testing.assert_array_equal(again, o)
+
+
+def test_tiles_that_are_never_live_together_share_room(tmp_path):  # L-147
+    text = """
+@pl.jit
+def f(x: pl.Tensor[[700, 64], pl.FP32], o: pl.Out[pl.Tensor[[2, 700, 64], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        a = pl.load(x, [0, 0], [700, 64])
+        o = pl.store(a, [0, 0, 0], o)
+        b = pl.load(x, [0, 0], [700, 64])
+        o = pl.store(b, [1, 0, 0], o)
+    return o
+"""
+    x, o = numbers((700, 64), 8), np.zeros((2, 700, 64), np.float32)
+    define(tmp_path, text)["f"](x, o)
+    np.testing.assert_array_equal(o, [x, x])
