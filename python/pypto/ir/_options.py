@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -227,6 +228,43 @@ def from_config(config: Any) -> CompileOptions:
             runtime,
         ),
     )
+
+
+# What `from_config` looks at, as far as it cannot change in place.
+_fields = operator.attrgetter(
+    "platform",
+    "strategy",
+    "dump_passes",
+    "save_kernels_dir",
+    "compile_profiling",
+    "diagnostic_phase",
+    "memory_planner",
+    "analyze_auto_scopes_for_deps",
+    "dump_ptoas_passes",
+    "aicpu_thread_num",
+)
+_VARIABLES = frozenset(
+    (b"PYPTO_COMPILE_PROFILING", b"PYPTO_VERIFY_LEVEL", b"PYPTO_WARNING_LEVEL", b"PYPTO_EMIT_PTO_LOC")
+)
+_last: tuple[tuple[Any, ...], tuple[Any, ...]] | None = None
+
+
+def key_of_config(config: Any) -> tuple[Any, ...]:
+    """Return `from_config(config).key()`. Every JIT call asks; mostly it is what the call before asked."""
+    global _last
+    if (
+        PassContext.current() is not None
+        or _env.any_set(_VARIABLES)
+        or (config is not None and (config.distributed_config is not None or config.disabled_diagnostics is not None))
+    ):
+        return from_config(config).key()
+    fields = () if config is None else _fields(config)
+    last = _last
+    if last is not None and len(last[0]) == len(fields) and all(map(operator.is_, last[0], fields)):
+        return last[1]
+    key = from_config(config).key()
+    _last = fields, key
+    return key
 
 
 def _options_without_config() -> CompileOptions:

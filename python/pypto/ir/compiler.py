@@ -242,7 +242,7 @@ def _wrap(native: Any, options: CompileOptions, program: Any) -> CompiledProgram
 
 def _options_for(config: Any) -> tuple[Any, ...]:
     """Return everything of `config` and of the active `PassContext` that a compile depends on; the platform first."""
-    return _options.from_config(config).key()
+    return _options.key_of_config(config)
 
 
 def _compile_native(program: Any, config: Any, world_size: int) -> Any:
