@@ -177,7 +177,7 @@ Extents broadcast(const Extents& a, const Extents& b) {
 
 namespace {
 
-enum class Meeting : uint8_t { kBroadcast, kRows, kColumns, kEqual };
+enum class Meeting : uint8_t { kBroadcast, kRows, kColumns };
 
 /// How the operands of `op` meet.
 Meeting meeting_of(ir::OpId op) {
@@ -201,9 +201,6 @@ Meeting meeting_of(ir::OpId op) {
     case OpId::k_col_expand_min:
     case OpId::k_col_expand_expdif:
       return Meeting::kColumns;
-    case OpId::k_shl:
-    case OpId::k_shr:
-      return Meeting::kEqual;
     default:
       return Meeting::kBroadcast;
   }
@@ -223,9 +220,7 @@ bool operands_fit(ir::OpId op, const Extents& lhs, const Extents& rhs) {
   }
   const int lead = lhs.rank - rhs.rank;
   if (lead < 0 || (lead > 0 && meeting != Meeting::kColumns)) return false;
-  const int unit = meeting == Meeting::kRows      ? rhs.rank - 1
-                   : meeting == Meeting::kColumns ? rhs.rank - 2
-                                                  : -1;
+  const int unit = meeting == Meeting::kRows ? rhs.rank - 1 : rhs.rank - 2;
   for (int i = 0; i < rhs.rank; ++i) {
     // Axes in front of the last two may be shared by a column vector.
     const bool shared = meeting == Meeting::kColumns && i < unit && rhs[i] == 1;
@@ -243,7 +238,6 @@ void require_fit(const OpCall& call, const View& lhs, const View& rhs) {
             " of the first operand",
         meeting == Meeting::kRows      ? "it needs the same rows and one column"
         : meeting == Meeting::kColumns ? "it needs one row and the same columns"
-        : meeting == Meeting::kEqual   ? "both need one shape"
                                        : "each dimension must be equal or 1");
 }
 
