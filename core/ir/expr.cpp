@@ -280,11 +280,15 @@ ExprPtr simplify(const ExprPtr& e) {
   if (!e || e->kind != ExprKind::kOp || !is_int(dtype_of(e))) return e;
   switch (e->op) {
     case OpId::k_scalar_floordiv:
-    case OpId::k_scalar_mod:
-      return simplify_division(e);
+    case OpId::k_scalar_mod: {
+      const ExprPtr simple = simplify_division(e);
+      return dtype_as_read(simple) == dtype_of(e) ? simple : e;
+    }
     case OpId::k_max:
-    case OpId::k_min:
-      return simplify_extremum(e);
+    case OpId::k_min: {
+      const ExprPtr simple = simplify_extremum(e);
+      return dtype_as_read(simple) == dtype_of(e) ? simple : e;
+    }
     case OpId::k_scalar_add:
     case OpId::k_scalar_sub:
     case OpId::k_scalar_mul:

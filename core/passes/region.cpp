@@ -376,9 +376,17 @@ class Outliner {
       if (v->kind == VarKind::kSymbol) continue;
       VarPtr p = add_param(v->name, v->type, ParamDirection::kIn, v->span);
       cloner_->vars[v.get()] = p;
-      args_.push_back(ir::var_ref(v, span_));
+      args_.push_back(value_of(v));
     }
     for (const auto& v : arrays) pass_array(v);
+  }
+
+  ExprPtr value_of(const VarPtr& v) const {
+    if (region_.constants != nullptr && region_.live_after && region_.live_after->count(v.get()) == 0) {
+      const auto it = region_.constants->find(v.get());
+      if (it != region_.constants->end() && it->second->type->dtype == v->type->dtype) return it->second;
+    }
+    return ir::var_ref(v, span_);
   }
 
   // Arrays do not cross function boundaries (01 L-132): their elements do, and make a new array inside.

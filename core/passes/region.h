@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/ir/ir.h"
@@ -23,6 +24,9 @@ class FunctionNames {
   std::set<std::string> taken_;
 };
 
+/// Variables that stand for one number each.
+using Constants = std::unordered_map<const ir::Var*, ir::ExprPtr>;
+
 /// A region about to become a function.
 struct Region {
   const ir::Stmt* stmt = nullptr;  ///< for locations
@@ -36,6 +40,7 @@ struct Region {
   bool blocks = false;                   ///< launched over facts->core_num blocks
   std::optional<Liveness::At> live_after;
   const VarSet* defined_before = nullptr;
+  const Constants* constants = nullptr;
 };
 
 /// What replaces the region in the function around it.

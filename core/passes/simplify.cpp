@@ -6,6 +6,7 @@
 #include "core/base/poll.h"
 #include "core/ir/clone.h"
 #include "core/ir/infer.h"
+#include "core/ir/infer/typer.h"
 #include "core/passes/passes.h"
 #include "core/passes/simplify.h"
 #include "core/passes/walk.h"
@@ -164,6 +165,7 @@ class Simplifier {
       copy->args = std::move(args);
       out = copy;
     }
+    if (const auto number = converted_number(out)) return number;
     if (out->kind != ExprKind::kOp || !is_scalar_row(out->op) || !out->type->is_scalar()) return out;
     if (out->args.size() == 2 && ir::const_number(out->args[0]) && ir::const_number(out->args[1])) {
       const auto divisor = ir::const_int(out->args[1]);
@@ -174,6 +176,15 @@ class Simplifier {
       }
     }
     return ir::simplify(out);
+  }
+
+  /// An integer conversion of a number that the other type has, too: the number of that type.
+  static ExprPtr converted_number(const ExprPtr& e) {
+    if (e->kind != ExprKind::kOp || e->op != OpId::k_scalar_cast) return nullptr;
+    const auto value = ir::const_int(e->args[0]);
+    const DType to = e->type->dtype;
+    if (!value || !is_int(to) || to == DType::kBool || !ir::infer::fits_dtype(*value, to)) return nullptr;
+    return ir::int_const(*value, to, e->span);
   }
 
   Block rewrite(const Block& block) {
