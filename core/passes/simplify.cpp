@@ -146,12 +146,38 @@ class Simplifier {
 
   void run() {
     f_.body = rewrite(f_.body);
+    while (note_numbers()) f_.body = rewrite(f_.body);
     for (bool changed = true; changed;) changed = drop_unused();
   }
 
  private:
+  /// Finds names that have become one number: what reads them reads the number, as in the front end. False
+  /// when there is no new one.
+  bool note_numbers() {
+    std::unordered_map<const Var*, ExprPtr> once;
+    walk_stmts(f_.body, [&](const StmtPtr& s) {
+      const bool number = s->kind == StmtKind::kAssign && s->targets.size() == 1 && s->targets[0] &&
+                          ir::const_int(s->value) && s->value->type->dtype == s->targets[0]->type->dtype &&
+                          s->value->type->dtype != DType::kBool;
+      own_defs(*s, [&](const ir::VarPtr& v) {
+        const auto [it, fresh] = once.try_emplace(v.get(), number ? s->value : nullptr);
+        if (!fresh) it->second = nullptr;
+      });
+    });
+    bool more = false;
+    for (const auto& [v, value] : once) {
+      if (value && numbers_.try_emplace(v, value).second) more = true;
+    }
+    return more;
+  }
+
   ExprPtr fold(const ExprPtr& e) {
     if (!e) return nullptr;
+    if (e->kind == ExprKind::kVar && !numbers_.empty()) {
+      const auto it = numbers_.find(e->var.get());
+      if (it == numbers_.end()) return e;
+      return ir::int_const(it->second->int_value, it->second->type->dtype, e->span, it->second->untyped);
+    }
     bool same = true;
     std::vector<ExprPtr> args;
     args.reserve(e->args.size());
@@ -259,6 +285,7 @@ class Simplifier {
   }
 
   Function& f_;
+  std::unordered_map<const Var*, ExprPtr> numbers_;
 };
 
 }  // namespace
