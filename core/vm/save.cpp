@@ -16,7 +16,7 @@ namespace pypto::vm {
 namespace {
 
 constexpr char kMagic[8] = {'P', 'Y', 'P', 'T', 'O', 'B', 'C', '1'};
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 
 /// Says which operations the program's numbers and operand positions mean: a hash of the names and signatures
 /// of the table.
@@ -322,7 +322,20 @@ void fields(Ar& ar, ChainInsn& c) {
   list(ar, c.stores);
 }
 
-/// Run-time facts of a parameter's type: extents (dynamic ones as -1), element type, where it lives.
+std::vector<int64_t> extents_of(const std::vector<ir::Dim>& dims) {
+  std::vector<int64_t> out;
+  for (const auto& d : dims) out.push_back(d.value);
+  return out;
+}
+
+std::vector<ir::Dim> dims_of(const std::vector<int64_t>& extents) {
+  std::vector<ir::Dim> out(extents.size());
+  for (size_t i = 0; i < extents.size(); ++i) out[i].value = extents[i];
+  return out;
+}
+
+/// Run-time facts of a parameter's type: extents (dynamic ones as -1), element type, where it lives, how it is
+/// stored.
 template <class Ar>
 void fields(Ar& ar, ir::TypePtr& t) {
   auto copy = t ? *t : ir::Type{};
@@ -330,15 +343,17 @@ void fields(Ar& ar, ir::TypePtr& t) {
   ar.pod(copy.dtype);
   ar.pod(copy.place);
   ar.pod(copy.layout);
-  std::vector<int64_t> extents;
-  for (const auto& d : copy.shape) extents.push_back(d.value);
+  std::vector<int64_t> extents = extents_of(copy.shape), strides;
+  if (copy.tensor_view) strides = extents_of(copy.tensor_view->stride);
   list(ar, extents);
+  list(ar, strides);
   if constexpr (Ar::kReading) {
-    copy.shape.clear();
-    for (const int64_t e : extents) {
-      ir::Dim d;
-      d.value = e;
-      copy.shape.push_back(d);
+    copy.shape = dims_of(extents);
+    if (!strides.empty()) {
+      auto view = std::make_shared<ir::TensorView>();
+      view->stride = dims_of(strides);
+      view->layout = copy.layout;
+      copy.tensor_view = std::move(view);
     }
     t = std::make_shared<const ir::Type>(std::move(copy));
   }
