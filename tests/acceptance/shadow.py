@@ -53,17 +53,18 @@ class Shadow:
         self.failures: list[str] = []
         self.counts = Counts()
         self._variants: dict[int, tuple[Any, list[Variant]]] = {}
+        self._kept_worlds: list[Any] = []
         self._busy = threading.local()
 
     # ------------------------------------------------------------------------------------------------- switching on
 
     def __enter__(self) -> Shadow:
-        self._compile, self._run = _core.compile, _core.run
-        _core.compile, _core.run = self.compile, self.run
+        self._compile, self._run, self._make_world = _core.compile, _core.run, _core.make_world
+        _core.compile, _core.run, _core.make_world = self.compile, self.run, self.make_world
         return self
 
     def __exit__(self, *_: object) -> None:
-        _core.compile, _core.run = self._compile, self._run
+        _core.compile, _core.run, _core.make_world = self._compile, self._run, self._make_world
 
     @contextlib.contextmanager
     def _quiet(self) -> Iterator[None]:
@@ -77,6 +78,13 @@ class Shadow:
             self._busy.on = False
 
     # ----------------------------------------------------------------------------------------------------- compiling
+
+    def make_world(self, device_ids: Sequence[int], persistent: bool = False, reset: bool = True) -> Any:
+        """Stand in for `_core.make_world`."""
+        world = self._make_world(device_ids, persistent, reset)
+        if persistent:
+            self._kept_worlds.append(world)
+        return world
 
     def compile(self, program: Any, **options: Any) -> Any:
         """Stand in for `_core.compile`."""
@@ -158,10 +166,11 @@ class Shadow:
                 self._repeat(variant, before, args, options)
         return report
 
-    @staticmethod
-    def _unrepeatable(compiled: Any, args: Sequence[Any], options: Any) -> str | None:
+    def _unrepeatable(self, compiled: Any, args: Sequence[Any], options: Any) -> str | None:
         if compiled.sub_workers:
             return "callbacks"
+        if any(options.get("world") is w for w in self._kept_worlds):
+            return "windows that outlive the call"
         if any(isinstance(a, (_core.DeviceArg, _core.StackedArg)) for a in args):
             return "resident tensors"
         views = [_memory(a) for a in args if _is_array(a)]

@@ -34,11 +34,16 @@ TESTS = {
     "tests/programs/test_small_cases.py": 5,
     "tests/programs/test_lanes_and_channels.py": 5,
     "tests/programs/test_chains_over_memory.py": 5,
+    "tests/programs/test_stored_layouts.py": 5,
     "tests/language/test_twins.py": 20,
     "tests/language/test_bodies.py": 12,
+    "tests/language/test_loops_and_scopes.py": 4,
     "tests/language/test_lane_rules.py": 0,
     "tests/language/test_jit.py": 10,
     "tests/distributed/test_host_rail.py": 5,
+    "tests/distributed/test_large_signals.py": 5,
+    "tests/distributed/test_models_exchange.py": 5,
+    "tests/distributed/test_surface_more.py": 5,
 }
 
 
