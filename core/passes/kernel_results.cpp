@@ -4,9 +4,13 @@
 #include <algorithm>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "core/passes/build.h"
+#include "core/passes/create_outputs.h"
+#include "core/passes/effects.h"
+#include "core/passes/origins.h"
 #include "core/passes/walk.h"
 
 namespace pypto::passes {
@@ -100,6 +104,113 @@ bool extents_known(const Function& callee, const ir::Type& result, const std::ve
   return true;
 }
 
+/// The tensors created in a kernel that its results may be.
+class ReturnedCreates {
+ public:
+  explicit ReturnedCreates(const Function& f) : scan_(f.body) {
+    walk(f.body, false);
+    bool bulk = false, element = false;
+    walk_exprs(f.body, [&](const ExprPtr& e) {
+      if (e->kind != ExprKind::kOp) return;
+      const size_t target = e->op == OpId::k_store ? 2 : 0;
+      if (target == 0 && e->op != OpId::k_assemble && e->op != OpId::k_write) return;
+      if (target >= e->args.size() || !e->args[target]) return;
+      const auto& storage = e->args[target]->type->storage;
+      if (!storage || storage->param < 0) (e->op == OpId::k_write ? element : bulk) = true;
+    });
+    mixed_ = bulk && element;
+  }
+
+  /// All that can be parameters, in order of creation.
+  std::vector<ExprPtr> all(const std::vector<size_t>& results) const {
+    std::unordered_set<const ir::Expr*> can, found;
+    if (mixed_) return {};
+    for (const auto& create : creates_) can.insert(create.get());
+    std::vector<const Origin*> origins;
+    for (const Stmt* s : returns_) {
+      for (const size_t k : results) {
+        if (const Origin* o = origin(*s, k); o && !o->creates.empty()) origins.push_back(o);
+      }
+    }
+    // Values that meet in one name live in one kind of memory: all of them are parameters or none is.
+    for (bool again = true; again;) {
+      again = false;
+      for (const Origin* o : origins) {
+        const bool whole = !o->fresh && o->entries.empty() &&
+                           std::all_of(o->creates.begin(), o->creates.end(),
+                                       [&](const ir::Expr* c) { return can.count(c) > 0; });
+        for (const ir::Expr* c : o->creates) {
+          found.insert(c);
+          if (!whole && can.erase(c)) again = true;
+        }
+      }
+    }
+    std::vector<ExprPtr> out;
+    for (const auto& create : creates_) {
+      if (can.count(create.get()) && found.count(create.get())) out.push_back(create);
+    }
+    return out;
+  }
+
+  /// The one that result `k` is at every return, else nullptr.
+  const ir::Expr* only(size_t k) const {
+    const ir::Expr* found = nullptr;
+    for (const Stmt* s : returns_) {
+      const Origin* o = origin(*s, k);
+      if (!o) continue;
+      const ir::Expr* create = o->is_create() ? *o->creates.begin() : nullptr;
+      if (!create || (found && found != create)) return nullptr;
+      found = create;
+    }
+    return found;
+  }
+
+  VarPtr target(const ir::Expr* create) const {
+    const auto it = targets_.find(create);
+    return it == targets_.end() ? nullptr : it->second;
+  }
+
+ private:
+  const Origin* origin(const Stmt& s, size_t k) const {
+    const auto* values = scan_.returned(s);
+    return values && k < values->size() ? &(*values)[k] : nullptr;
+  }
+
+  // One created in a loop is another tensor in each round: it stays one.
+  void walk(const Block& block, bool loop) {
+    for (const auto& s : block) {
+      if (s->kind == StmtKind::kReturn) returns_.push_back(s.get());
+      const bool inside = loop || s->kind == StmtKind::kFor || s->kind == StmtKind::kWhile;
+      if (!inside) {
+        own_exprs(*s, [&](const ExprPtr& e) {
+          walk_expr(e, [&](const ExprPtr& x) {
+            if (x->kind == ExprKind::kOp && x->op == OpId::k_create_tensor) creates_.push_back(x);
+          });
+        });
+        if (s->kind == StmtKind::kAssign && s->targets.size() == 1 && s->targets[0])
+          targets_[s->value.get()] = s->targets[0];
+      }
+      walk(s->body, inside);
+      walk(s->else_body, inside);
+    }
+  }
+
+  OriginScan scan_;
+  std::vector<const Stmt*> returns_;
+  std::vector<ExprPtr> creates_;
+  std::unordered_map<const ir::Expr*, VarPtr> targets_;
+  bool mixed_ = false;  ///< written in bulk and by element, which a parameter must not be (01 L-150)
+};
+
+/// Copies the statements of a function into itself, with created tensors as parameters.
+class InPlaceCloner : public CreateCloner {
+ public:
+  std::shared_ptr<ir::Storage> storage(const std::shared_ptr<ir::Storage>& s) override {
+    const auto it = storages.find(s.get());
+    return it == storages.end() ? s : it->second;
+  }
+};
+
 class Results {
  public:
   explicit Results(ir::Module& module) : module_(module) {}
@@ -165,33 +276,108 @@ class Results {
     return true;
   }
 
-  void change(Function& f, const std::vector<size_t>& fresh) {
-    std::vector<std::pair<size_t, VarPtr>> params;
-    for (const size_t k : fresh) {
-      const int index = static_cast<int>(f.params.size());
-      const std::string name = free_name(f, "result_" + std::to_string(k));
-      VarPtr p = f.add_var(name, whole_tensor(*f.return_types[k], name, index), VarKind::kParam, f.span);
-      f.params.push_back(p);
-      f.directions.push_back(ParamDirection::kOut);
-      if (!f.effective_directions.empty()) f.effective_directions.push_back(ParamDirection::kOut);
-      f.return_params[k] = index;
-      params.emplace_back(k, p);
-    }
-    added_[&f] = params;
-    f.body = returns(f, f.body, params);
+  /// An output of a kernel that its callers make.
+  struct Output {
+    VarPtr param;
+    TypePtr type;               ///< in terms of the kernel's extents
+    size_t result = kNoResult;  ///< which returned value it is
+    ExprPtr create;             ///< the tensor created in the kernel that it was
+  };
+  static constexpr size_t kNoResult = static_cast<size_t>(-1);
+
+  static Output& add_output(Function& f, std::vector<Output>& outputs, const std::string& stem,
+                            TypePtr type) {
+    const int index = static_cast<int>(f.params.size());
+    Output o;
+    const std::string name = free_name(f, stem);
+    o.param = f.add_var(name, whole_tensor(*type, name, index), VarKind::kParam, f.span);
+    o.type = std::move(type);
+    f.params.push_back(o.param);
+    f.directions.push_back(ParamDirection::kOut);
+    if (!f.effective_directions.empty()) f.effective_directions.push_back(ParamDirection::kOut);
+    outputs.push_back(std::move(o));
+    return outputs.back();
   }
 
-  Block returns(Function& f, const Block& block, const std::vector<std::pair<size_t, VarPtr>>& params) {
+  void change(Function& f, const std::vector<size_t>& fresh) {
+    const ReturnedCreates returned(f);
+    const std::vector<ExprPtr> creates = returned.all(fresh);
+    std::vector<Output> outputs;
+    std::unordered_set<const ir::Expr*> taken;
+    for (const size_t k : fresh) {
+      Output& o = add_output(f, outputs, "result_" + std::to_string(k), f.return_types[k]);
+      o.result = k;
+      f.return_params[k] = static_cast<int>(f.params.size()) - 1;
+      const ir::Expr* only = returned.only(k);
+      for (const auto& c : creates) {
+        if (c.get() == only && taken.insert(only).second) o.create = c;
+      }
+    }
+    // What is returned on one path only, or an address into it, is memory of the task that the result is
+    // copied from.
+    for (const auto& create : creates) {
+      if (taken.count(create.get()) || !known_to_callers(f, *create)) continue;
+      const VarPtr target = returned.target(create.get());
+      add_output(f, outputs, (target ? target->name : "result") + "_memory", create->type).create = create;
+    }
+    write_directly(f, outputs, returned);
+    f.body = returns(f, f.body, outputs);
+    const auto found = accesses(f.body, f.params);
+    for (const Output& o : outputs) {
+      const auto at =
+          static_cast<size_t>(std::find(f.params.begin(), f.params.end(), o.param) - f.params.begin());
+      if (!o.create || !found.at(o.param.get()).read) continue;
+      f.directions[at] = ParamDirection::kInOut;
+      if (at < f.effective_directions.size()) f.effective_directions[at] = ParamDirection::kInOut;
+    }
+    added_[&f] = std::move(outputs);
+  }
+
+  bool known_to_callers(const Function& f, const ir::Expr& create) const {
+    return std::all_of(calls_.at(&f).begin(), calls_.at(&f).end(), [&](const auto& call) {
+      std::vector<ExprPtr> shape;
+      return extents_known(f, *create.type, call.second->args, call.second->span, &shape);
+    });
+  }
+
+  /// Tensors created in the kernel become the outputs themselves: nothing is copied, and what the kernel says
+  /// of them is true wherever it is read (01 L-186).
+  static void write_directly(Function& f, const std::vector<Output>& outputs,
+                             const ReturnedCreates& returned) {
+    InPlaceCloner cloner;
+    for (const Output& o : outputs) {
+      if (!o.create) continue;
+      cloner.creates[o.create.get()] = o.param;
+      const VarPtr target = returned.target(o.create.get());
+      if (target && target->kind != VarKind::kParam && names_only(f.body, target, *o.create))
+        cloner.vars[target.get()] = o.param;
+      if (o.create->type->storage) cloner.storages[o.create->type->storage.get()] = o.param->type->storage;
+    }
+    if (cloner.creates.empty()) return;
+    for (const auto& v : f.vars) {
+      if (v->kind != VarKind::kParam && v->type) v->type = cloner.type(v->type);
+    }
+    f.body = without_self_moves(cloner.block(f.body));
+  }
+
+  Block returns(Function& f, const Block& block, const std::vector<Output>& outputs) {
     Block out;
     for (const auto& s : block) {
-      s->body = returns(f, s->body, params);
-      s->else_body = returns(f, s->else_body, params);
+      s->body = returns(f, s->body, outputs);
+      s->else_body = returns(f, s->else_body, outputs);
       if (s->kind == StmtKind::kReturn) {
         CodeBuilder b(f, module_.arch, ir::kPlaceKernel, s->span);
-        for (const auto& [k, p] : params) {
+        for (const auto& o : outputs) {
+          const size_t k = o.result;
+          const VarPtr& p = o.param;
           if (k >= s->values.size()) continue;
+          const ExprPtr& value = s->values[k];
+          if (o.create) {
+            s->values[k] = CodeBuilder::ref(p);
+            continue;
+          }
           std::vector<ExprPtr> zeros(p->type->shape.size(), b.index(0));
-          b.eval(b.op(OpId::k_assemble, {CodeBuilder::ref(p), s->values[k], b.list(zeros)}));
+          b.eval(b.op(OpId::k_assemble, {CodeBuilder::ref(p), value, b.list(zeros)}));
           s->values[k] = CodeBuilder::ref(p);
         }
         for (auto& x : b.code) out.push_back(std::move(x));
@@ -217,18 +403,21 @@ class Results {
     return out;
   }
 
-  void create(Function& f, Stmt& s, const Function& callee,
-              const std::vector<std::pair<size_t, VarPtr>>& params, Block& out) {
+  void create(Function& f, Stmt& s, const Function& callee, const std::vector<Output>& outputs, Block& out) {
     auto call = std::make_shared<ir::Expr>(*s.value);
-    for (const auto& [k, p] : params) {
+    for (const auto& o : outputs) {
+      const VarPtr target = o.result < s.targets.size() ? s.targets[o.result] : nullptr;
       std::vector<ExprPtr> shape;
-      extents_known(callee, *callee.return_types[k], call->args, s.span, &shape);
-      const ir::Type& given =
-          k < s.targets.size() && s.targets[k] ? *s.targets[k]->type : *callee.return_types[k];
-      const std::string name = free_name(
-          f, k < s.targets.size() && s.targets[k] ? s.targets[k]->name : callee.name + "_" + p->name);
+      extents_known(callee, *o.type, call->args, s.span, &shape);
+      ir::Type given = target ? *target->type : *o.type;
+      for (size_t i = 0; !target && i < given.shape.size(); ++i) {
+        const auto n = ir::const_int(shape[i]);
+        given.shape[i] = n ? Dim(*n) : Dim(shape[i]);
+      }
+      const std::string name = free_name(f, target ? target->name : callee.name + "_" + o.param->name);
       VarPtr v = f.add_var(name, whole_tensor(given, name, -1), VarKind::kLocal, s.span);
       AttrMap attrs;
+      if (o.create) attrs = o.create->attrs;
       attrs.set(AttrKey::k_dtype, static_cast<int64_t>(given.dtype));
       attrs.set(AttrKey::k_layout, static_cast<int64_t>(ir::TensorLayout::kND));
       attrs.set(AttrKey::k_manual_dep, int64_t{0});
@@ -252,7 +441,7 @@ class Results {
 
   ir::Module& module_;
   std::unordered_map<const Function*, std::vector<std::pair<Function*, ExprPtr>>> calls_;
-  std::unordered_map<const Function*, std::vector<std::pair<size_t, VarPtr>>> added_;
+  std::unordered_map<const Function*, std::vector<Output>> added_;
 };
 
 }  // namespace

@@ -192,9 +192,13 @@ void OriginScan::run(const ir::Stmt& s) {
       if (!loops_.empty()) jump(*loops_.back().continues, state_);
       dead_ = true;
       break;
-    case StmtKind::kReturn:
+    case StmtKind::kReturn: {
+      auto& values = returned_[&s];
+      values.resize(s.values.size());
+      for (size_t i = 0; i < values.size(); ++i) values[i].join(origin(s.values[i]));
       dead_ = true;
       break;
+    }
     case StmtKind::kScope:
       run(s.body);
       break;

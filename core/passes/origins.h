@@ -34,6 +34,11 @@ class OriginScan {
   explicit OriginScan(const ir::Block& block);
   /// A variable that the block does not assign is its own entry.
   Origin of(const ir::Var* v) const;
+  /// Origins of the values of a return statement; nullptr when it is never reached.
+  const std::vector<Origin>* returned(const ir::Stmt& s) const {
+    const auto it = returned_.find(&s);
+    return it == returned_.end() ? nullptr : &it->second;
+  }
 
  private:
   using State = std::unordered_map<const ir::Var*, Origin>;
@@ -51,7 +56,8 @@ class OriginScan {
 
   State state_;
   std::unordered_map<const ir::Stmt*, State> heads_;  ///< by loop: what holds at the top of its body
-  bool dead_ = false;                                 ///< after break, continue or return
+  std::unordered_map<const ir::Stmt*, std::vector<Origin>> returned_;
+  bool dead_ = false;  ///< after break, continue or return
   std::vector<Loop> loops_;
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/ir/clone.h"
+#include "core/passes/create_outputs.h"
 #include "core/passes/effects.h"
 #include "core/passes/origins.h"
 #include "core/passes/slice.h"
@@ -79,19 +80,6 @@ const char* kind_word(const ir::Type& t) {
   }
 }
 
-/// Copies a region's statements; a create_tensor that became an output is the output's parameter.
-class BodyCloner : public ir::Cloner {
- public:
-  using ir::Cloner::Cloner;
-  std::unordered_map<const ir::Expr*, VarPtr> creates;
-  ExprPtr expr(const ExprPtr& e) override {
-    if (e) {
-      if (const auto it = creates.find(e.get()); it != creates.end()) return ir::var_ref(it->second, e->span);
-    }
-    return ir::Cloner::expr(e);
-  }
-};
-
 class Outliner {
  public:
   Outliner(Function& owner, const Region& region)
@@ -147,6 +135,11 @@ class Outliner {
     }
     if (f.slot_num > 0) fn_->attrs.push_back({"slot_num", std::to_string(f.slot_num), f.slot_num});
     if (f.windowize) fn_->attrs.push_back({"windowize", "True", 1});
+    bool waits = false;
+    walk_exprs(region_.body, [&](const ExprPtr& e) {
+      waits = waits || (e->kind == ExprKind::kOp && e->op == OpId::k_defer_wait);
+    });
+    if (waits) fn_->attrs.push_back({"deferred_waiter", "True", 1});
   }
 
   // Variables that the region defines and that are read after it, in order of definition.
@@ -336,7 +329,7 @@ class Outliner {
   }
 
   void make_params() {
-    cloner_ = std::make_unique<BodyCloner>(fn_.get());
+    cloner_ = std::make_unique<CreateCloner>(fn_.get());
     cloner_->forget_foreign_extents = true;
     std::vector<VarPtr> tensors, arrays, scalars;
     for (const auto& v : captured_) {
@@ -365,7 +358,7 @@ class Outliner {
       o.param->type = param_type(*o.outer_type, o.param->name, static_cast<int>(fn_->params.size()) - 1);
       if (o.create) {
         cloner_->creates[o.create] = o.param;
-        if (names_only(o)) cloner_->vars[o.var.get()] = o.param;
+        if (names_only(region_.body, o.var, *o.create)) cloner_->vars[o.var.get()] = o.param;
         if (o.create->type->storage)
           cloner_->storages[o.create->type->storage.get()] = o.param->type->storage;
       }
@@ -480,39 +473,7 @@ class Outliner {
     return copy;
   }
 
-  /// The variable of a created output never stands for anything else in the region: it can be the parameter
-  /// itself.
-  bool names_only(const Output& o) const {
-    if (Liveness(region_.body).start().count(o.var.get())) return false;
-    bool only = true;
-    walk_stmts(region_.body, [&](const StmtPtr& s) {
-      own_defs(*s, [&](const VarPtr& v) {
-        if (v != o.var) return;
-        only = only && s->kind == StmtKind::kAssign && s->targets.size() == 1;
-        if (!only) return;
-        ExprPtr e = s->value;
-        while (e && e->kind == ExprKind::kOp && ir::op_row(e->op).alias == ir::AliasClass::kInPlace) {
-          e = e->args[static_cast<size_t>(ir::op_row(e->op).inplace_param)];
-        }
-        only = e && (e.get() == o.create || (e->kind == ExprKind::kVar && e->var == o.var));
-      });
-    });
-    return only;
-  }
-
   // ---------------------------------------------------------------- body
-
-  static Block without_self_moves(Block block) {
-    Block out;
-    for (auto& s : block) {
-      s->body = without_self_moves(std::move(s->body));
-      s->else_body = without_self_moves(std::move(s->else_body));
-      const bool self = s->kind == StmtKind::kAssign && s->targets.size() == 1 &&
-                        s->value->kind == ExprKind::kVar && s->value->var == s->targets[0];
-      if (!self) out.push_back(std::move(s));
-    }
-    return out;
-  }
 
   /// Copies the statements. An on-chip value that takes the name of an input in a straight line is a variable
   /// of its own: the input lives in global memory.
@@ -709,7 +670,7 @@ class Outliner {
   std::vector<std::pair<VarPtr, size_t>> alias_output_;
   std::unordered_map<const ir::Expr*, VarPtr> outer_creates_;
   std::unique_ptr<ControlSlice> slice_;
-  std::unique_ptr<BodyCloner> cloner_;
+  std::unique_ptr<CreateCloner> cloner_;
   std::set<std::string> param_names_;
   std::vector<ExprPtr> args_;
   std::vector<bool> no_dep_;

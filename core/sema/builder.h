@@ -576,6 +576,7 @@ class FunctionBuilder {
   void consume_window(const ExprPtr& e);
   void check_defer_wait(const std::vector<ExprPtr>& args, const Span& span);
   void check_waiter(const ir::Block& body);
+  void check_waiter_task(const ir::Expr& call, const Span& span);
   const LoopInfo* loop_of(const ExprPtr& e) const;
   bool is_world_size(const ExprPtr& e) const;
   void check_windows();
@@ -682,6 +683,7 @@ class FunctionBuilder {
   std::map<const ir::Var*, const ir::Var*> loop_alias_;  ///< temporaries that hold a loop variable
   std::set<const ir::Var*> world_vars_;                  ///< variables that hold pld.world_size()
   bool reading_body_ = false;
+  bool waits_ = false;   ///< a lowered waiter that has registered a condition (03 O-27)
   int annotations_ = 0;  ///< annotations being read
   size_t first_statement_ = 0;
   std::shared_ptr<ir::ScopeInfo> spmd_region_;  ///< the launch whose body is being read

@@ -144,6 +144,22 @@ void FunctionBuilder::note_collective(const std::string& spelling, const Span& s
   }
 }
 
+namespace {
+
+/// A waiter region that became a kernel function, as a lowered program prints it.
+bool is_lowered_waiter(const ir::Function& f) {
+  return std::any_of(f.attrs.begin(), f.attrs.end(), [](const ir::FunctionAttr& a) {
+    return a.key == "deferred_waiter" && a.int_value != 0;
+  });
+}
+
+/// What may stand beside registrations; the elements of an array come into a waiter function one by one.
+bool is_scalar_work(const ir::TypePtr& t) {
+  return t && (t->is_scalar() || t->kind == ir::TypeKind::kCommCtx || t->kind == ir::TypeKind::kArray);
+}
+
+}  // namespace
+
 /// Clause c of 03 O-27: nothing but scalar work beside the registrations.
 void FunctionBuilder::check_waiter(const ir::Block& body) {
   for (const auto& s : body) {
@@ -151,8 +167,7 @@ void FunctionBuilder::check_waiter(const ir::Block& body) {
     check_waiter(s->else_body);
     const auto& v = s->value;
     if (!v || (v->kind == ir::ExprKind::kOp && v->op == ir::OpId::k_defer_wait)) continue;
-    const bool scalar = v->type && (v->type->is_scalar() || v->type->kind == ir::TypeKind::kCommCtx);
-    if (scalar && s->kind != ir::StmtKind::kEval) continue;
+    if (is_scalar_work(v->type) && s->kind != ir::StmtKind::kEval) continue;
     reject(
         ErrorClass::kInvalidOperationError, v->span.known() ? v->span : s->span,
         "X-63: defer_wait, clause c: after the first registration only further defer_wait calls are allowed",
@@ -168,24 +183,40 @@ void FunctionBuilder::check_defer_wait(const std::vector<ExprPtr>& args, const S
            "write it in a waiter region of its own: 'with pl.at(level=pl.Level.CORE_GROUP) as tid:'");
   };
   const RegionInfo* region = regions_.empty() ? nullptr : regions_.back();
-  if (base_place_ == ir::kPlaceKernel || !region || region->kind != ir::ScopeKind::kIncore) {
+  const bool lowered = base_place_ == ir::kPlaceKernel && !region && is_lowered_waiter(*fn);
+  if (!lowered && (base_place_ == ir::kPlaceKernel || !region || region->kind != ir::ScopeKind::kIncore)) {
     broken("a", "it appears only in a dedicated waiter region of a device orchestration");
   }
-  if (region->early_resolve) broken("b", "allow_early_resolve=True is not allowed on a waiter region");
-  if (!region->waiter) {
-    for (const auto& s : *region->block) {
+  if (!lowered && region->early_resolve)
+    broken("b", "allow_early_resolve=True is not allowed on a waiter region");
+  bool& known = lowered ? waits_ : regions_.back()->waiter;
+  if (!known) {
+    for (const auto& s : lowered ? fn->body : *region->block) {
       const auto& v = s->value;
-      const bool scalar = v && v->type && (v->type->is_scalar() || v->type->kind == ir::TypeKind::kCommCtx);
       const bool flow =
           s->kind == ir::StmtKind::kFor || s->kind == ir::StmtKind::kIf || s->kind == ir::StmtKind::kComment;
-      if (!scalar && !flow) broken("c", "before the first registration only scalar work is allowed");
+      if (!(v && is_scalar_work(v->type)) && !flow)
+        broken("c", "before the first registration only scalar work is allowed");
     }
-    regions_.back()->waiter = true;
+    known = true;
   }
   const ExprPtr& signal = args[0];
   if (!signal || signal->kind != ir::ExprKind::kVar || signal->var->kind != ir::VarKind::kParam) {
     broken("d", "signal is directly an INT32 window parameter (no slice, alias, reshape)");
   }
+}
+
+/// Clause b of 03 O-27 for the task of a lowered waiter.
+void FunctionBuilder::check_waiter_task(const ir::Expr& call, const Span& span) {
+  if (!call.call || !call.call->callee || !is_lowered_waiter(*call.call->callee)) return;
+  const ir::CallInfo& info = *call.call;
+  const char* broken = info.predicate             ? "a predicate is not allowed on a waiter"
+                       : info.allow_early_resolve ? "allow_early_resolve=True is not allowed on a waiter"
+                       : info.spmd                ? "a waiter is single-block"
+                                                  : nullptr;
+  if (!broken) return;
+  reject(ErrorClass::kInvalidOperationError, span, std::string("X-63: defer_wait, clause b: ") + broken,
+         "submit '" + info.callee->name + "' as one plain task");
 }
 
 ExprPtr FunctionBuilder::read_device(const syn::Expr& e, bool, const std::string& callee) {

@@ -389,6 +389,7 @@ Value FunctionBuilder::call_function(const std::shared_ptr<FunctionSource>& sour
   e->call = std::make_shared<ir::CallInfo>(std::move(info));
   ExprPtr out = e;
   note_call(out, *callee);
+  check_waiter_task(*out, call.span);
   return Value::of(out);
 }
 

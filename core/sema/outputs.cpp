@@ -186,6 +186,7 @@ void FunctionBuilder::report_dropped_outputs() {
 }
 
 void FunctionBuilder::finish() {
+  if (waits_) check_waiter(fn->body);
   if (value_return_ && flow().live) {
     reject(ErrorClass::kUnsupportedFeatureError, fn->span,
            "Function '" + fn->name + "' can end without a 'return' after a conditional value return",

@@ -35,6 +35,7 @@ TESTS = {
     "tests/programs/test_lanes_and_channels.py": 5,
     "tests/programs/test_chains_over_memory.py": 5,
     "tests/programs/test_stored_layouts.py": 5,
+    "tests/programs/test_kernel_results.py": 13,
     "tests/language/test_twins.py": 20,
     "tests/language/test_bodies.py": 12,
     "tests/language/test_loops_and_scopes.py": 4,
@@ -44,6 +45,7 @@ TESTS = {
     "tests/distributed/test_large_signals.py": 5,
     "tests/distributed/test_models_exchange.py": 5,
     "tests/distributed/test_surface_more.py": 5,
+    "tests/distributed/test_needs_models.py": 15,
 }
 
 

@@ -261,3 +261,36 @@ def test_defer_wait_belongs_in_a_waiter_region(tmp_path):  # O-27, X-63
     body = "        pld.system.defer_wait(s, [0, 0], 1, cmp=pld.WaitCmp.Ge)"
     with pytest.raises(d.ParserError, match="X-63.*clause a"):
         define(tmp_path, COLLECTIVE.format(body=body))
+
+
+WAITER = """
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def waiter(self, s: pld.DistributedTensor[[4, 1], pl.INT32], n: pl.Tensor[[4], pl.INT32], i: pl.Scalar[pl.INDEX]):
+        pl.func_attr({{"deferred_waiter": True}})
+{body}
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, s: pld.DistributedTensor[[4, 1], pl.INT32], n: pl.Tensor[[4], pl.INT32]):
+        _, tid = {call}
+"""
+PLAIN = "pl.submit(self.waiter, s, n, 1)"
+WAITS = "v = pl.read(n, [i])\nfor j in pl.range(i):\n    pld.system.defer_wait(s, [j, 0], v, cmp=pld.WaitCmp.Ge)"
+BROKEN_WAITERS = [
+    (WAITS + "\npl.write(n, [0], v)", PLAIN, "X-63.*clause c"),
+    ("pld.system.wait(s, [0, 0], 1, cmp=pld.WaitCmp.Ge)\n" + WAITS, PLAIN, "X-63.*clause c"),
+    ("r = pl.slice(s, [1, 1], [0, 0])\npld.system.defer_wait(r, [0, 0], 1, cmp=pld.WaitCmp.Ge)", PLAIN, "X-63"),
+    (WAITS, "pl.submit(self.waiter, s, n, 1, allow_early_resolve=True)", "X-63.*clause b"),
+    (WAITS, "pl.spmd_submit(self.waiter, s, n, 1, core_num=2)", "X-63.*clause b"),
+]
+
+
+def test_lowered_waiter_is_read_back(tmp_path):  # O-27, 01 L-79
+    define(tmp_path, WAITER.format(body=indent(WAITS, 8), call=PLAIN))
+
+
+@pytest.mark.parametrize("body,call,message", BROKEN_WAITERS)
+def test_lowered_waiter_keeps_the_contract(tmp_path, body, call, message):  # O-27, X-63
+    with pytest.raises(d.ParserError, match=message):
+        define(tmp_path, WAITER.format(body=indent(body, 8), call=call))

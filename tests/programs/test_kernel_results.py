@@ -225,6 +225,104 @@ def test_large_results_count_for_no_capacity():  # L-186, L-147
     np.testing.assert_array_equal(o, (x + 1) * 2)
 
 
+def test_large_tensors_returned_in_every_way():  # L-186, L-52: one on each path, twice, an address, with an initial value
+    @pl.jit.incore
+    def either(x: pl.Tensor[[512, 512], pl.FP32]):
+        if pl.read(x, [0, 0]) > 0.0:
+            up = pl.create_tensor([512, 512], dtype=pl.FP32)
+            for i in pl.range(0, 512, 16):
+                up = pl.assemble(up, pl.add(x[i : i + 16, :], 1.0), [i, 0])
+            return up
+        down = pl.create_tensor([512, 512], dtype=pl.FP32)
+        for i in pl.range(0, 512, 16):
+            down = pl.assemble(down, pl.sub(x[i : i + 16, :], 1.0), [496 - i, 0])
+        return down
+
+    @pl.jit.incore
+    def several(x: pl.Tensor[[512, 512], pl.FP32]):
+        a = pl.create_tensor([512, 512], dtype=pl.FP32)
+        b = pl.create_tensor([512, 512], dtype=pl.FP32, init_value=2.5)
+        for i in pl.range(0, 512, 16):
+            a[i : i + 16, :] = pl.mul(x[i : i + 16, :], 3.0)
+        for i in pl.range(0, 256, 16):
+            b = pl.assemble(b, pl.add(a[i : i + 16, :], 1.0), [i, 0])
+        a[0:1, :] = pl.neg(b[511:512, :])
+        return a, a, b, a[256:, :]
+
+    @pl.jit
+    def main(x: pl.Tensor[[512, 512], pl.FP32], o: pl.Out[pl.Tensor[[5, 512, 512], pl.FP32]]):
+        r = either(x)
+        a, c, b, h = several(x)
+        for i in pl.range(2):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                for k in pl.range(16):
+                    at = i * 256 + k * 16
+                    o[0, at : at + 16, :] = pl.mul(r[at : at + 16, :], 2.0)
+                    o[1, at : at + 16, :] = pl.mul(a[at : at + 16, :], 1.0)
+                    o[2, at : at + 16, :] = pl.mul(b[at : at + 16, :], 1.0)
+                    o[3, at : at + 16, :] = pl.mul(h[k * 16 : k * 16 + 16, :], 1.0)
+                    o[4, at : at + 16, :] = pl.mul(c[at : at + 16, :], 1.0)
+        return o
+
+    for sign in (1, -1):
+        x, o = np.abs(values(512, 512)) * np.float32(sign), np.zeros((5, 512, 512), np.float32)
+        main(x, o, config=SIM)
+        a = x * np.float32(3)
+        b = np.full_like(x, 2.5)
+        b[:256] = a[:256] + 1
+        a[0] = -2.5
+        r = x + 1 if sign > 0 else (x - 1).reshape(32, 16, 512)[::-1].reshape(512, 512)
+        for got, want in zip(o, (r * 2, a, b, np.concatenate([a[256:], a[256:]]), a), strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+def test_created_accumulator_and_elements_returned():  # L-186, L-150
+    @pl.jit.incore
+    def product(a: pl.Tensor[[64, 128], pl.FP32], b: pl.Tensor[[128, 32], pl.FP32]):
+        acc = pl.create_tensor([64, 32], dtype=pl.FP32, init_value=0.0)
+        for k in pl.range(0, 128, 32):
+            acc = pl.matmul_acc(acc, a[:, k : k + 32], b[k : k + 32, :])
+        return acc
+
+    @pl.jit.incore
+    def marked(a: pl.Tensor[[64, 128], pl.FP32]):
+        out = pl.create_tensor([64, 32], dtype=pl.FP32)
+        out[:, :] = pl.add(a[:, 0:32], 1.0)
+        pl.write(out, [3, 4], 17.0)
+        return out
+
+    @pl.jit.incore
+    def last(a: pl.Tensor[[64, 128], pl.FP32]):
+        keep = pl.create_tensor([64, 32], dtype=pl.FP32, init_value=0.0)
+        for k in pl.range(4):
+            keep = pl.create_tensor([64, 32], dtype=pl.FP32)
+            keep[:, :] = pl.add(a[:, k * 32 : k * 32 + 32], 1.0)
+        return keep
+
+    @pl.jit
+    def main(
+        a: pl.Tensor[[64, 128], pl.FP32],
+        b: pl.Tensor[[128, 32], pl.FP32],
+        o: pl.Out[pl.Tensor[[3, 64, 32], pl.FP32]],
+    ):
+        p = product(a, b)
+        m = marked(a)
+        q = last(a)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            o[0] = pl.mul(p, 1.0)
+            o[1] = pl.mul(m, 1.0)
+            o[2] = pl.mul(q, 1.0)
+        return o
+
+    a, b, o = values(64, 128), values(128, 32), np.zeros((3, 64, 32), np.float32)
+    main(a, b, o, config=SIM)
+    np.testing.assert_allclose(o[0], a @ b, rtol=1e-4, atol=1e-4)
+    m = a[:, :32] + 1
+    m[3, 4] = 17
+    np.testing.assert_array_equal(o[1], m)
+    np.testing.assert_array_equal(o[2], a[:, 96:] + 1)
+
+
 def test_group_returns_parameters_only():  # 01 L-158: a Group call is one task
     with pytest.raises(ParserTypeError, match="Value 0 returned by group member 'vec' is none of its parameters"):
 
