@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/passes/create_outputs.h"
 
+#include <algorithm>
 #include <utility>
 
-#include "core/passes/liveness.h"
 #include "core/passes/walk.h"
 
 namespace pypto::passes {
@@ -19,6 +19,34 @@ ExprPtr CreateCloner::expr(const ExprPtr& e) {
     if (const auto it = creates.find(e.get()); it != creates.end()) return ir::var_ref(it->second, e->span);
   }
   return ir::Cloner::expr(e);
+}
+
+OneStorage::OneStorage(const ir::Block& block, const OriginScan& scan, VarSet at_end) : scan_(scan) {
+  walk(block, false);
+  if (!repeated_.empty()) live_ = std::make_unique<Liveness>(block, std::move(at_end));
+}
+
+void OneStorage::walk(const ir::Block& block, bool loop) {
+  for (const auto& s : block) {
+    const bool inside = loop || s->kind == StmtKind::kFor || s->kind == StmtKind::kWhile;
+    own_exprs(*s, [&](const ExprPtr& e) {
+      walk_expr(e, [&](const ExprPtr& x) {
+        if (inside && x->kind == ExprKind::kOp && x->op == ir::OpId::k_create_tensor)
+          repeated_.insert(x.get());
+      });
+    });
+    walk(s->body, inside);
+    walk(s->else_body, inside);
+  }
+}
+
+bool OneStorage::can(const ir::Expr& create) const {
+  if (!repeated_.count(&create)) return true;
+  const OriginScan::Made* made = scan_.made(create);
+  if (!made || create.attrs.find(ir::AttrKey::k_init_value)) return false;
+  const auto live = live_->after(*made->stmt);
+  return std::none_of(made->held.begin(), made->held.end(),
+                      [&](const ir::Var* v) { return live.count(v) > 0; });
 }
 
 bool names_only(const ir::Block& block, const VarPtr& var, const ir::Expr& create) {

@@ -107,8 +107,8 @@ bool extents_known(const Function& callee, const ir::Type& result, const std::ve
 /// The tensors created in a kernel that its results may be.
 class ReturnedCreates {
  public:
-  explicit ReturnedCreates(const Function& f) : scan_(f.body) {
-    walk(f.body, false);
+  explicit ReturnedCreates(const Function& f) : scan_(f.body), one_(f.body, scan_) {
+    walk(f.body);
     bool bulk = false, element = false;
     walk_exprs(f.body, [&](const ExprPtr& e) {
       if (e->kind != ExprKind::kOp) return;
@@ -176,26 +176,22 @@ class ReturnedCreates {
     return values && k < values->size() ? &(*values)[k] : nullptr;
   }
 
-  // One created in a loop is another tensor in each round: it stays one.
-  void walk(const Block& block, bool loop) {
-    for (const auto& s : block) {
+  void walk(const Block& block) {
+    walk_stmts(block, [&](const StmtPtr& s) {
       if (s->kind == StmtKind::kReturn) returns_.push_back(s.get());
-      const bool inside = loop || s->kind == StmtKind::kFor || s->kind == StmtKind::kWhile;
-      if (!inside) {
-        own_exprs(*s, [&](const ExprPtr& e) {
-          walk_expr(e, [&](const ExprPtr& x) {
-            if (x->kind == ExprKind::kOp && x->op == OpId::k_create_tensor) creates_.push_back(x);
-          });
+      own_exprs(*s, [&](const ExprPtr& e) {
+        walk_expr(e, [&](const ExprPtr& x) {
+          if (x->kind == ExprKind::kOp && x->op == OpId::k_create_tensor && one_.can(*x))
+            creates_.push_back(x);
         });
-        if (s->kind == StmtKind::kAssign && s->targets.size() == 1 && s->targets[0])
-          targets_[s->value.get()] = s->targets[0];
-      }
-      walk(s->body, inside);
-      walk(s->else_body, inside);
-    }
+      });
+      if (s->kind == StmtKind::kAssign && s->targets.size() == 1 && s->targets[0])
+        targets_[s->value.get()] = s->targets[0];
+    });
   }
 
   OriginScan scan_;
+  OneStorage one_;
   std::vector<const Stmt*> returns_;
   std::vector<ExprPtr> creates_;
   std::unordered_map<const ir::Expr*, VarPtr> targets_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/passes/origins.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/passes/walk.h"
@@ -93,6 +94,19 @@ void OriginScan::set(const ir::VarPtr& v, Origin o) {
   if (v) state_[v.get()] = std::move(o);
 }
 
+void OriginScan::note_creates(const ir::Stmt& s) {
+  walk_expr(s.value, [&](const ir::ExprPtr& e) {
+    if (e->kind != ExprKind::kOp || e->op != ir::OpId::k_create_tensor) return;
+    Made& m = made_[e.get()];
+    m.stmt = &s;
+    for (const auto& [v, o] : state_) {
+      const auto target = [v = v](const ir::VarPtr& t) { return t.get() == v; };
+      if (o.creates.count(e.get()) && std::none_of(s.targets.begin(), s.targets.end(), target))
+        m.held.insert(v);
+    }
+  });
+}
+
 void OriginScan::run(const ir::Block& block) {
   for (const auto& s : block) {
     if (dead_) return;
@@ -103,6 +117,7 @@ void OriginScan::run(const ir::Block& block) {
 void OriginScan::run(const ir::Stmt& s) {
   switch (s.kind) {
     case StmtKind::kAssign: {
+      note_creates(s);
       std::vector<Origin> values;
       for (size_t i = 0; i < s.targets.size(); ++i) {
         if (s.targets.size() == 1) {

@@ -34,6 +34,16 @@ class OriginScan {
   explicit OriginScan(const ir::Block& block);
   /// A variable that the block does not assign is its own entry.
   Origin of(const ir::Var* v) const;
+  /// Where a create_tensor is assigned, and which other variables may hold an earlier tensor of it there;
+  /// nullptr when it is not assigned.
+  struct Made {
+    const ir::Stmt* stmt = nullptr;
+    std::set<const ir::Var*> held;
+  };
+  const Made* made(const ir::Expr& create) const {
+    const auto it = made_.find(&create);
+    return it == made_.end() ? nullptr : &it->second;
+  }
   /// Origins of the values of a return statement; nullptr when it is never reached.
   const std::vector<Origin>* returned(const ir::Stmt& s) const {
     const auto it = returned_.find(&s);
@@ -56,7 +66,9 @@ class OriginScan {
 
   State state_;
   std::unordered_map<const ir::Stmt*, State> heads_;  ///< by loop: what holds at the top of its body
+  void note_creates(const ir::Stmt& s);
   std::unordered_map<const ir::Stmt*, std::vector<Origin>> returned_;
+  std::unordered_map<const ir::Expr*, Made> made_;
   bool dead_ = false;  ///< after break, continue or return
   std::vector<Loop> loops_;
 };

@@ -156,7 +156,9 @@ class Outliner {
   // Decides how each leaving variable gets its value after the call.
   void plan_outputs() {
     const OriginScan origins(region_.body);
-    VarSet sliced;
+    VarSet at_end, sliced;
+    for (const auto& v : leaving_) at_end.insert(v.get());
+    const OneStorage one(region_.body, origins, std::move(at_end));
     for (const auto& v : leaving_) {
       const ir::Type& t = *v->type;
       if (t.is_tensor()) {
@@ -165,7 +167,9 @@ class Outliner {
           alias_.emplace_back(v, *o.entries.begin());
           continue;
         }
-        if (!o.fresh) {
+        const bool shared =
+            std::all_of(o.creates.begin(), o.creates.end(), [&](const ir::Expr* c) { return one.can(*c); });
+        if (!o.fresh && shared) {
           for (const auto* c : o.creates) add_create(c, v);
           if (o.is_create()) {
             alias_create_.emplace_back(v, *o.creates.begin());

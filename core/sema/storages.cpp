@@ -54,6 +54,8 @@ std::shared_ptr<ir::Storage> FunctionBuilder::join_storage(const std::shared_ptr
     out = new_storage(a->name);
     memo_ = reading;
     storage_facts_[out.get()].members = all;
+    // Global memory is as good for it as for each of them (01 L-186).
+    out->created = std::all_of(all.begin(), all.end(), [](const auto& s) { return s->created; });
   }
   return out;
 }
@@ -65,6 +67,7 @@ void FunctionBuilder::add_leaves(const std::shared_ptr<ir::Storage>& into,
   for (const auto& s : leaves(from)) {
     if (std::find(members.begin(), members.end(), s) != members.end()) continue;
     members.push_back(s);
+    into->created = into->created && s->created;
     if (into->needs_global) s->needs_global = true;
   }
 }

@@ -323,6 +323,61 @@ def test_created_accumulator_and_elements_returned():  # L-186, L-150
     np.testing.assert_array_equal(o[2], a[:, 96:] + 1)
 
 
+def test_tensors_of_several_rounds_alive_together():  # L-186: each round creates its own, in kernels and in regions
+    @pl.jit.incore
+    def kernel(x: pl.Tensor[[4, 64], pl.FP32]):
+        prev = pl.create_tensor([1, 64], dtype=pl.FP32)
+        prev[:, :] = pl.mul(x[0:1, :], 1.0)
+        for i in pl.range(1, 4):
+            new = pl.create_tensor([1, 64], dtype=pl.FP32)
+            new[:, :] = pl.mul(x[i : i + 1, :], 1.0)
+            new[:, 0:32] = pl.add(new[:, 0:32], prev[:, 32:64])
+            new[:, 32:64] = pl.add(new[:, 32:64], prev[:, 0:32])
+            prev = new
+        some = pl.create_tensor([1, 64], dtype=pl.FP32, init_value=0.0)
+        for i in pl.range(2):
+            some = pl.create_tensor([1, 64], dtype=pl.FP32, init_value=1.0)
+            some[0:1, i * 32 : i * 32 + 32] = x[2:3, 0:32]
+        return prev, some
+
+    @pl.jit
+    def by_kernel(x: pl.Tensor[[4, 64], pl.FP32], o: pl.Out[pl.Tensor[[2, 64], pl.FP32]]):
+        prev, some = kernel(x)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            o[0:1, :] = pl.mul(prev, 1.0)
+            o[1:2, :] = pl.mul(some, 1.0)
+        return o
+
+    @pl.jit
+    def by_region(x: pl.Tensor[[4, 64], pl.FP32], o: pl.Out[pl.Tensor[[2, 64], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            prev = pl.create_tensor([1, 64], dtype=pl.FP32)
+            prev[:, :] = pl.mul(x[0:1, :], 1.0)
+            for i in pl.range(1, 4):
+                new = pl.create_tensor([1, 64], dtype=pl.FP32)
+                new[:, :] = pl.mul(x[i : i + 1, :], 1.0)
+                new[:, 0:32] = pl.add(new[:, 0:32], prev[:, 32:64])
+                new[:, 32:64] = pl.add(new[:, 32:64], prev[:, 0:32])
+                prev = new
+            some = pl.create_tensor([1, 64], dtype=pl.FP32, init_value=0.0)
+            for i in pl.range(2):
+                some = pl.create_tensor([1, 64], dtype=pl.FP32, init_value=1.0)
+                some[0:1, i * 32 : i * 32 + 32] = x[2:3, 0:32]
+        with pl.at(level=pl.Level.CORE_GROUP):
+            o[0:1, :] = pl.mul(prev, 1.0)
+            o[1:2, :] = pl.mul(some, 1.0)
+        return o
+
+    x = values(4, 64)
+    want = x[0]
+    for i in range(1, 4):
+        want = x[i] + np.roll(want, 32)
+    for main in (by_kernel, by_region):
+        o = np.zeros((2, 64), np.float32)
+        main(x, o, config=SIM)
+        np.testing.assert_array_equal(o, [want, np.concatenate([np.ones(32, np.float32), x[2, :32]])])
+
+
 def test_group_returns_parameters_only():  # 01 L-158: a Group call is one task
     with pytest.raises(ParserTypeError, match="Value 0 returned by group member 'vec' is none of its parameters"):
 
