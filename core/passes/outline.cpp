@@ -89,8 +89,8 @@ class OutlineFunction {
   }
 
  private:
-  /// Names that stand for one number everywhere outside the regions: a region that counts on with one gets the
-  /// number, as it does where the front end reads such a call.
+  /// Names that stand for one number everywhere outside the regions: a region that counts on with one gets
+  /// the number, as it does where the front end reads such a call.
   void find_constants() {
     std::unordered_set<const ir::Var*> again;
     const std::function<void(const Block&)> look = [&](const Block& block) {

@@ -334,8 +334,8 @@ std::vector<ir::Dim> dims_of(const std::vector<int64_t>& extents) {
   return out;
 }
 
-/// Run-time facts of a parameter's type: extents (dynamic ones as -1), element type, where it lives, how it is
-/// stored.
+/// Run-time facts of a parameter's type: extents (dynamic ones as -1), element type, where it lives, how it
+/// is stored.
 template <class Ar>
 void fields(Ar& ar, ir::TypePtr& t) {
   auto copy = t ? *t : ir::Type{};
