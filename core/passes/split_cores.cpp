@@ -14,6 +14,7 @@
 #include "core/ir/print.h"
 #include "core/passes/build.h"
 #include "core/passes/core_halves.h"
+#include "core/passes/core_order.h"
 #include "core/passes/core_sides.h"
 #include "core/passes/divide_lanes.h"
 #include "core/passes/drop_unused.h"
@@ -106,6 +107,7 @@ class Splitter {
   /// Pushes `given` on one core and pops it on the other: into `into`, or a new variable `name`.
   VarPtr cross(const ExprPtr& given, const Passage& how, const std::string& name, const VarPtr& into) {
     const Side to = how.to, from = other(to);
+    order_.crossed(to);
     const Type& t = *given->type;
     if (t.static_elements() < 0 || t.rank() != 2 || how.arrives.static_elements() < 0) throw NotSplit();
     // The accumulator and the vector memory are what a pipe takes from (02 O-2106).
@@ -257,6 +259,7 @@ class Splitter {
     if (is_op(s.value, OpId::k_get_subblock_idx) && s.targets.size() == 1) lane_ = s.targets[0];
     const auto at = sides_->of(s);
     if (at) operands(in, i, *at, have, pending);
+    order_.run(s, at);
     for (const Side one : kSides) {
       if (!at || *at == one) {
         if (!at) refuse_foreign(s);
@@ -335,6 +338,16 @@ class Splitter {
       if (e && sides_->of_scalar(e)) throw NotSplit();
     }
     const bool loop = s.kind != StmtKind::kIf;
+    order_.run(s, std::nullopt);
+    const CoreOrder::Missing before = order_.now();
+    const CoreOrder::Missing entry = loop ? order_.in_loop(s, *sides_) : before;
+    if (s.kind == StmtKind::kWhile) {  // its condition is evaluated after each iteration too
+      order_.resume(entry);
+      order_.run(s, std::nullopt);
+    }
+    // Without an else branch, and around a loop that runs no iteration or leaves one early.
+    CoreOrder::Missing after;
+    if (loop || !s.has_else) after = loop && jumps(s) ? entry : before;
     std::unordered_set<const Var*> defined;
     const auto collect = [&](const Stmt& x) {
       own_defs(x, [&](const VarPtr& v) { defined.insert(v.get()); });
@@ -367,7 +380,10 @@ class Splitter {
       for (const Side one : kSides) {
         for (const auto& [v, copy] : inner[one]) half_[one].cloner.values[v] = CodeBuilder::ref(copy);
       }
+      order_.resume(entry);
       block(body, inner);
+      order_.join(after);
+      after = order_.now();
       for (const Side one : kSides) half_[one].blocks.pop_back();
     }
     for (const Side one : kSides) half_[one].append(made[one]);
@@ -375,6 +391,15 @@ class Splitter {
     for (const Side one : kSides) {
       for (const auto& [v, copy] : have[one]) half_[one].cloner.values[v] = CodeBuilder::ref(copy);
     }
+  }
+
+  /// Whether an iteration of the loop may end before its last statement.
+  static bool jumps(const Stmt& loop) {
+    bool found = false;
+    walk_stmts(loop.body, [&](const StmtPtr& x) {
+      found = found || x->kind == StmtKind::kBreak || x->kind == StmtKind::kContinue;
+    });
+    return found;
   }
 
   void yield(const Stmt& s) {
@@ -417,6 +442,7 @@ class Splitter {
   SplitMode mode_ = SplitMode::kNone;  ///< of the crossings that are divided
   VarPtr lane_;  ///< holds the index of the vector lane where the code being written stands
   std::optional<CoreSides> sides_;
+  CoreOrder order_;
   Halves half_;
   std::array<int64_t, 2> held_{0, 0};
 };
