@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <map>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
-#include "core/base/poll.h"
 #include "core/ir/clone.h"
 #include "core/passes/core_kinds.h"
 #include "core/passes/lane_rules.h"
@@ -17,9 +15,7 @@
 namespace pypto::passes {
 namespace {
 
-using ir::AttrKey;
 using ir::Block;
-using ir::Expr;
 using ir::ExprKind;
 using ir::ExprPtr;
 using ir::Function;
@@ -29,182 +25,8 @@ using ir::Stmt;
 using ir::StmtKind;
 using ir::StmtPtr;
 using ir::Type;
-using ir::TypePtr;
 using ir::Var;
 using ir::VarPtr;
-
-TypePtr with_space(const TypePtr& t, MemorySpace space) {
-  auto copy = std::make_shared<Type>(*t);
-  copy->space = space;
-  return copy;
-}
-
-/// Gives every tile a memory space: what its consumers need, Mat when one of them is a matrix operand (01
-/// L-144).
-class SpaceAssigner {
- public:
-  explicit SpaceAssigner(Function& f) : f_(f) {}
-
-  void run() {
-    // Demands flow from uses to definitions, through views, copies and carries.
-    for (bool changed = true; changed;) {
-      changed_ = false;
-      collect(f_.body);
-      changed = changed_;
-    }
-    // Spaces flow from definitions to uses.
-    for (int round = 0; round < 8; ++round) {
-      changed_ = false;
-      f_.body = rewrite(f_.body);
-      if (!changed_) break;
-    }
-  }
-
- private:
-  void demand(const ExprPtr& e) {
-    if (!e) return;
-    if (e->kind == ExprKind::kVar) {
-      changed_ = wanted_.insert(e->var.get()).second || changed_;
-      return;
-    }
-    if (e->kind == ExprKind::kOp) {
-      loads_.insert(e.get());
-      const auto& row = ir::op_row(e->op);
-      if (row.alias == ir::AliasClass::kView) demand(e->args[0]);
-      if (e->op == OpId::k_fillpad || e->op == OpId::k_assemble) demand(e->args[0]);
-    }
-  }
-
-  void uses(const ExprPtr& e) {
-    walk_expr(e, [&](const ExprPtr& x) {
-      if (x->kind != ExprKind::kOp) return;
-      for (const int i : matrix_operands(x->op)) {
-        const auto k = static_cast<size_t>(i);
-        if (k < x->args.size() && x->args[k] && x->args[k]->type && x->args[k]->type->is_tile())
-          demand(x->args[k]);
-      }
-      if (x->op == OpId::k_move || x->op == OpId::k_extract) {
-        const auto to = static_cast<MemorySpace>(x->attrs.get_int(AttrKey::k_target_memory));
-        if (to == MemorySpace::kLeft || to == MemorySpace::kRight || to == MemorySpace::kBias ||
-            to == MemorySpace::kLeftScale || to == MemorySpace::kRightScale) {
-          demand(x->args[0]);
-        }
-      }
-    });
-  }
-
-  void flow(const VarPtr& to, const ExprPtr& from) {
-    if (to && wanted_.count(to.get()) && from) demand(from);
-  }
-
-  void collect(const Block& block) {
-    for (const auto& s : block) {
-      own_exprs(*s, [&](const ExprPtr& e) { uses(e); });
-      if (s->kind == StmtKind::kAssign) {
-        for (size_t i = 0; i < s->targets.size(); ++i) {
-          const bool display = s->value->kind == ExprKind::kTuple && i < s->value->args.size();
-          flow(s->targets[i], display ? s->value->args[i] : s->targets.size() == 1 ? s->value : nullptr);
-        }
-      }
-      for (size_t i = 0; s->kind == StmtKind::kYield && i < s->targets.size() && i < s->values.size(); ++i) {
-        flow(s->targets[i], s->values[i]);
-      }
-      for (const auto& c : s->carries) flow(c.var, c.init);
-      collect(s->body);
-      collect(s->else_body);
-    }
-  }
-
-  ExprPtr rewrite(const ExprPtr& e) {
-    if (!e) return nullptr;
-    bool same = true;
-    std::vector<ExprPtr> args;
-    args.reserve(e->args.size());
-    for (const auto& a : e->args) {
-      args.push_back(rewrite(a));
-      same = same && args.back() == a;
-    }
-    TypePtr type = e->type;
-    if (e->kind == ExprKind::kVar && e->var->type != e->type && e->type && e->type->is_tile() &&
-        e->type->space == MemorySpace::kUnset) {
-      return ir::var_ref(e->var, e->span);
-    }
-    if (e->kind == ExprKind::kOp && type && type->is_tile() && type->space == MemorySpace::kUnset) {
-      const auto& row = ir::op_row(e->op);
-      MemorySpace space = MemorySpace::kVec;
-      if (e->op == OpId::k_load) {
-        space = loads_.count(e.get()) ? MemorySpace::kMat : MemorySpace::kVec;
-      } else if (row.alias == ir::AliasClass::kView && args[0]) {
-        space = args[0]->type->space;
-      } else if (row.alias == ir::AliasClass::kInPlace && row.inplace_param >= 0) {
-        space = args[static_cast<size_t>(row.inplace_param)]->type->space;
-      }
-      if (space != MemorySpace::kUnset) {
-        type = with_space(type, space);
-        same = false;
-      }
-    }
-    if (same) return e;
-    auto copy = std::make_shared<Expr>(*e);
-    copy->args = std::move(args);
-    copy->type = type;
-    if (loads_.count(e.get())) loads_.insert(copy.get());
-    kept_.push_back(copy);
-    if (e->op == OpId::k_load && e->kind == ExprKind::kOp && type->is_tile() &&
-        !e->attrs.find(AttrKey::k_target_memory)) {
-      copy->attrs.set(AttrKey::k_target_memory, static_cast<int64_t>(type->space));
-    }
-    changed_ = true;
-    return copy;
-  }
-
-  void settle(const VarPtr& v, const TypePtr& from) {
-    if (!v || !v->type || !v->type->is_tile() || v->type->space != MemorySpace::kUnset || !from ||
-        !from->is_tile() || from->space == MemorySpace::kUnset) {
-      return;
-    }
-    v->type = with_space(v->type, from->space);
-    changed_ = true;
-  }
-
-  Block rewrite(const Block& block) {
-    for (const auto& s : block) {
-      poll();
-      s->value = rewrite(s->value);
-      for (auto& v : s->values) v = rewrite(v);
-      s->start = rewrite(s->start);
-      s->stop = rewrite(s->stop);
-      s->step = rewrite(s->step);
-      for (auto& c : s->carries) {
-        c.init = rewrite(c.init);
-        settle(c.var, c.init->type);
-        settle(c.result, c.init->type);
-      }
-      if (s->kind == StmtKind::kAssign) {
-        for (size_t i = 0; i < s->targets.size(); ++i) {
-          if (s->targets.size() == 1) {
-            settle(s->targets[0], s->value->type);
-          } else if (s->value->type->kind == ir::TypeKind::kTuple && i < s->value->type->elements.size()) {
-            const bool display = s->value->kind == ExprKind::kTuple;
-            settle(s->targets[i], display ? s->value->args[i]->type : s->value->type->elements[i]);
-          }
-        }
-      }
-      for (size_t i = 0; s->kind == StmtKind::kYield && i < s->targets.size() && i < s->values.size(); ++i) {
-        settle(s->targets[i], s->values[i]->type);
-      }
-      rewrite(s->body);
-      rewrite(s->else_body);
-    }
-    return block;
-  }
-
-  Function& f_;
-  bool changed_ = false;
-  std::unordered_set<const Var*> wanted_;
-  std::unordered_set<const Expr*> loads_;  ///< expressions whose value a matrix product reads
-  std::vector<ExprPtr> kept_;
-};
 
 /// 01 L-38: layouts of the matrix memories are fixed.
 void check_layouts(const Function& f) {
@@ -399,12 +221,10 @@ class MixedStores {
 
 }  // namespace
 
-void place_tiles(ir::Function& f) { SpaceAssigner(f).run(); }
-
 void place(ir::Module& module) {
   for (const auto& f : module.functions) {
     if (f->is_sub_worker || !f->is_kernel() || !f->external_source.empty()) continue;
-    SpaceAssigner(*f).run();
+    place_tiles(*f);
     check_layouts(*f);
     check_alignment(*f, module.arch);
     MixedStores check(*f);

@@ -38,6 +38,21 @@ def attended(q: pl.Tensor[[32, 64], pl.FP16], k: pl.Tensor[[64, 64], pl.FP16], y
 
 
 @pl.jit
+def kept(a: pl.Tensor[[16, 64], pl.FP32], b: pl.Tensor[[64, 64], pl.FP32], y: pl.Out[pl.Tensor[[32, 64], pl.FP32]]):
+    """What a product reads is stored, too: as it was loaded, and as the vector core made it."""
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="kept"):
+        x = pl.load(a, [0, 0], [16, 64])
+        w = pl.load(b, [0, 0], [64, 64])
+        acc = pl.load(a, [0, 0], [16, 64])
+        for i in pl.range(3):
+            acc = pl.mul(pl.matmul(acc, w), 0.125)
+        y = pl.store(acc, [0, 0], y)
+        y = pl.store(x, [16, 0], y)
+        y = pl.store(pl.matmul(x, w), [16, 0], y, atomic=pl.AtomicType.Add)
+    return y
+
+
+@pl.jit
 def lanes(a: pl.Tensor[[17, 64], pl.FP16], b: pl.Tensor[[64, 32], pl.FP16], y: pl.Out[pl.Tensor[[17, 32], pl.FP32]]):
     with pl.at(level=pl.Level.CORE_GROUP, name_hint="rows"):
         c = pl.matmul(a, b, out_dtype=pl.FP32)
@@ -111,6 +126,19 @@ def padded(a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 48], pl.FP32], y: 
         right = pl.load(b, [0, 0], [64, 64], valid_shape=[64, 48], target_memory=pl.Mem.Mat)
         y = pl.store(pl.add(pl.move(pl.matmul(left, right), pl.Mem.Vec), 1.0), [0, 0], y)
     return y
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_text_of_a_stored_operand_reads_back(platform, tmp_path):  # L-144, L-145; SER-2
+    a, b = (RNG.standard_normal(shape, dtype=np.float32) for shape in ((16, 64), (64, 64)))
+    config = RunConfig(platform=platform)
+    whole, again = np.zeros((32, 64), np.float32), np.zeros((32, 64), np.float32)
+    kept(a, b, whole, config=config)
+    turned = a @ b / 8 @ b / 8 @ b / 8
+    np.testing.assert_allclose(whole, np.concatenate([turned, a + a @ b]), rtol=1e-3, atol=1e-3)
+    text = str(kept.lower(config=config))
+    ir.compile(pl.parse(text), output_dir=tmp_path / "again", platform=platform)(a, b, again)
+    np.testing.assert_array_equal(again, whole)
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
