@@ -201,7 +201,15 @@ class Simplifier {
         if (folded->type->dtype == out->type->dtype) return folded;
       }
     }
-    return ir::simplify(out);
+    ExprPtr simple = ir::simplify(out);
+    return reads_as(simple, out->type->dtype) ? simple : out;
+  }
+
+  /// Whether the operands of what is left still give it its dtype when its text is read (01 L-18).
+  static bool reads_as(const ExprPtr& e, DType dtype) {
+    if (is_op(e, OpId::k_scalar_add) || is_op(e, OpId::k_scalar_sub) || is_op(e, OpId::k_scalar_mul))
+      return reads_as(e->args[0], dtype) || reads_as(e->args[1], dtype);
+    return e->type->dtype == dtype;
   }
 
   /// An integer conversion of a number that the other type has, too: the number of that type.
