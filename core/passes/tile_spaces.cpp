@@ -71,7 +71,8 @@ class SpaceAssigner {
         const ExprPtr& tile = e->args[0];
         ir::AttrMap attrs;
         attrs.set(AttrKey::k_target_memory, static_cast<int64_t>(MemorySpace::kVec));
-        auto type = std::make_shared<Type>(*ir::tile_type(tile->type->shape, tile->type->dtype, MemorySpace::kVec));
+        auto type =
+            std::make_shared<Type>(*ir::tile_type(tile->type->shape, tile->type->dtype, MemorySpace::kVec));
         type->valid = tile->type->valid;
         type->pad = tile->type->pad;
         type->storage = std::make_shared<ir::Storage>();
