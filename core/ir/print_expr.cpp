@@ -345,8 +345,9 @@ std::string Printer::op_call(const Expr& e) {
       e.op == OpId::k_assemble && !e.args.empty() && e.args[0] && e.args[0]->type->is_tensor();
   const bool tile_first = lowered && !into_tensor && (has_tile(e) || is_block_query(e.op));
   if (tile_first && fits(kFormTile)) chosen = &kForms[4];
+  const bool tensors = !has_tile(e) && fits(kFormTensor);
   for (const auto& f : kForms) {
-    if (!chosen && fits(f.form)) chosen = &f;
+    if (!chosen && !(tensors && f.form == kFormTile) && fits(f.form)) chosen = &f;
   }
   const std::vector<OpParam>& params = chosen ? op_params(row, chosen->form) : flat;
   std::string out = std::string(chosen ? chosen->text : "pl.internal.") + row.name + "(";

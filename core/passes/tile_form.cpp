@@ -297,7 +297,23 @@ class TileForm {
       if (e.attrs.get_int(AttrKey::k_high_precision)) throw NoTileForm();
       return op(OpId::k_tile_rsqrt, {args[0]});
     }
+    const bool arithmetic = !column_reduction(e.op) && e.op != OpId::k_cast && e.op != OpId::k_fillpad &&
+                            e.op != OpId::k_set_validshape && e.op != OpId::k_reshape &&
+                            space == MemorySpace::kUnset;
+    if (arithmetic) check_tiles(e, args);
     return retyped(e, std::move(args), as_tile(*e.type, space));
+  }
+
+  /// Tensors convert and broadcast where tiles do not (02 O-902, O-1001, O-1101): those kernels stay as they
+  /// are.
+  void check_tiles(const Expr& e, const std::vector<ExprPtr>& args) const {
+    ExprPtr made;
+    try {
+      made = op(e.op, args);
+    } catch (const Failure&) {
+      throw NoTileForm();
+    }
+    if (made->type->dtype != e.type->dtype) throw NoTileForm();
   }
 
   /// The tile that a row reduction works in, made before the statement.
