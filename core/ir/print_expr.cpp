@@ -93,6 +93,20 @@ bool has_tile(const Expr& e) {
   return false;
 }
 
+/// Whether arrays of 16-bit floats give FP32 here: a number without a dtype would take theirs (01 L-18).
+bool widens(const Expr& e) {
+  if (!e.type || !e.type->is_array_like() || e.type->dtype != DType::kFp32) return false;
+  return std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) {
+    return a && a->type && a->type->is_array_like() &&
+           (a->type->dtype == DType::kFp16 || a->type->dtype == DType::kBf16);
+  });
+}
+
+std::string typed_float(const Expr& number, const std::string& text) {
+  const bool bare = number.type && number.type->dtype == DType::kFp32 && !number.untyped;
+  return bare ? "pl.const(" + text + ", pl.FP32)" : text;
+}
+
 bool is_block_query(OpId op) {
   return op == OpId::k_get_block_idx || op == OpId::k_get_block_num || op == OpId::k_get_subblock_idx;
 }
@@ -366,6 +380,7 @@ std::string Printer::op_call(const Expr& e) {
       continue;
     if (arg) {
       text = arg->kind == ExprKind::kTuple ? list(arg) : expr(written(arg));
+      if (arg->kind == ExprKind::kFloat && widens(e)) text = typed_float(*arg, text);
     } else if (v) {
       const AttrKey key = attr_from_name(flat[i].name);
       if (e.op == OpId::k_alloc_window_buffer && key == AttrKey::k_name)

@@ -74,10 +74,19 @@ def _execute(code, filename, source_map):
 # The texts of lowered programs name every tile operation in full; others only those that have no shorter name, and no
 # tile comes into being or leaves without one of those that have.
 # They also write the integers of arithmetic as typed constants.
-_FULL_NAME = re.compile(r"\bpl\.tile\.\w+\(|\bpl\.const\(-?\d+, pl\.INDEX\)")
+_FULL_NAME = re.compile(r"\bpl\.tile\.(\w+)\(|\bpl\.const\(-?\d+, pl\.INDEX\)")
 # A function whose name Python could not write has it in a comment.
 _NAMED = re.compile(r"^[ \t]*# (\S+)\n[ \t]*def (\w+)\(", re.MULTILINE)
 _SHORT_NAME = re.compile(r"\bpl\.(load|store|move|create_tile)\(")
+
+
+def _is_lowered(code):
+    if _SHORT_NAME.search(code):
+        return False
+    from pypto import language
+
+    # `pl.full` makes tensors: it is no shorter name of `pl.tile.full`.
+    return any(not n or (n != "full" and hasattr(language, n)) for n in _FULL_NAME.findall(code))
 
 
 def parse(code, filename="<string>", source_map=None):
@@ -96,7 +105,7 @@ def parse(code, filename="<string>", source_map=None):
         if found is not None and not any(value is other for other in found):
             found.append(value)
     if len(programs) == 1:
-        if _FULL_NAME.search(code) and not _SHORT_NAME.search(code):
+        if _is_lowered(code):
             _core.print_full_names(programs[0])
         for name, identifier in _NAMED.findall(code):
             if name != identifier and re.sub(r"[^0-9A-Za-z_]", "_", name) == identifier:
