@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/prefetch.h"
 
 namespace pypto {
 
@@ -37,8 +36,6 @@ class Chunks {
     ++size_;
     return *made;
   }
-  /// An element is needed soon.
-  void prefetch() const { prefetch_bytes(pieces_.data(), pieces_.size() * sizeof(pieces_[0])); }
   /// Drops the elements and keeps some of their storage.
   void clear() {
     if constexpr (!std::is_trivially_destructible_v<T>) {

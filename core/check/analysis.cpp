@@ -154,7 +154,6 @@ Clock Analysis::end(ActorId actor) {
   a.live = false;
   metas_[a.meta].ended = true;
   a.clock = ActorClock();
-  a.reads = a.writes = {};
   free_actors_.push_back(actor);
   return clock;
 }
@@ -254,8 +253,6 @@ void Analysis::access(const Access& x) {
   if (x.part == 0) object(x.object).shared.prefetch(x.box);
   settle_write();
   Actor& actor = actors_[static_cast<size_t>(x.actor)];
-  if (x.part == 0 && (x.remote || x.kind != vm::AccessKind::kRead))
-    (x.kind == vm::AccessKind::kRead ? actor.reads : actor.writes).add(x.object, x.box.base);
   const Meta& meta = metas_[actor.meta];
   const Ears& ears = *actor.ears;
   Entry e;

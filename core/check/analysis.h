@@ -119,7 +119,6 @@ class Analysis final : public Checker {
   void notify(Notify&& notify) override;
   Clock observe(const Observe& observe) override;
   void enter_collective(const Entered& entered) override;
-  void prefetch(ActorId actor, int32_t object, int64_t offset, int left) const override;
   void settle() override;
   void end_round() override;
   void decide() override;
@@ -131,19 +130,6 @@ class Analysis final : public Checker {
     uint32_t meta = 0;
     Ears* ears = nullptr;  ///< of its dispatch
     ActorClock clock;
-    /// Where it last read from others and wrote, and where before: a guess at what it will look at next.
-    struct Trail {
-      int32_t object = -1;
-      int64_t base = 0, before = 0;
-      void add(int32_t o, int64_t at) {
-        before = o == object ? base : at;
-        object = o;
-        base = at;
-      }
-      Box next() const {
-        return box_of_range(std::max<int64_t>(2 * base - before, 0), 2 * base - before + 1);
-      }
-    } reads, writes;
   };
   struct Object {
     ObjectInfo info;

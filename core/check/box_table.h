@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/base/chunks.h"
-#include "core/base/prefetch.h"
 #include "core/check/box.h"
 
 namespace pypto::check {
@@ -116,26 +115,12 @@ class BoxTable {
     return node.value;
   }
   bool empty() const { return used_ == 0; }
-  /// A look comes soon: what leads to its places moves to the caches.
-  void prefetch_classes() const {
-    if (used_) __builtin_prefetch(&classes_[static_cast<size_t>(std::countr_zero(used_))]);
-    nodes_.prefetch();
-  }
   /// A look at `box` comes soon: its places move to the caches.
   void prefetch(const Box& box) const {
     for (uint64_t left = used_; left; left &= left - 1) {
       const int k = std::countr_zero(left);
       const Class& c = classes_[static_cast<size_t>(k)];
       __builtin_prefetch(&c.heads[first_place(c, box.base >> k)]);
-    }
-  }
-  /// The same a little later, when those places have arrived: the elements there.
-  void prefetch_elements(const Box& box) const {
-    for (uint64_t left = used_; left; left &= left - 1) {
-      const int k = std::countr_zero(left);
-      const Class& c = classes_[static_cast<size_t>(k)];
-      const uint32_t n = c.heads[first_place(c, box.base >> k)].node;
-      if (n) prefetch_object(&nodes_[n - 1]);
     }
   }
   void clear() { *this = BoxTable(); }

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/base/chunks.h"
-#include "core/base/prefetch.h"
 #include "core/check/clock.h"
 #include "core/ir/enums.h"
 
@@ -179,18 +178,6 @@ class Cells {
       for (uint32_t k = 0; k < offsets_.size(); ++k) at_[place(offsets_[k])] = k + 1;
     }
     return made;
-  }
-  /// A look at the cell comes soon: first where it is, then itself, move to the caches.
-  void prefetch_place(int64_t offset) const {
-    if (at_.empty()) return;
-    __builtin_prefetch(&at_[dense_ ? index_of(offset) : first_place(offset)]);
-  }
-  void prefetch_cell(int64_t offset) const {
-    if (at_.empty()) return;
-    const uint32_t number = at_[dense_ ? index_of(offset) : first_place(offset)];
-    if (number == 0) return;
-    if (!dense_) __builtin_prefetch(&offsets_[number - 1]);
-    prefetch_object(&cells_[number - 1]);
   }
   ListPool<Mod> mods;
   ListPool<WaitNote> waits;

@@ -162,11 +162,6 @@ class Checker {
   /// Acquires what the wait surely observes (03 M-30): into the actor, or (defer_wait) as the returned clock.
   virtual Clock observe(const Observe& observe) = 0;
   virtual void enter_collective(const Entered& entered) = 0;
-  /// The actor runs soon and begins with a wait on a cell of `object`, if that is not -1: what is needed then
-  /// moves to the caches. Called with `left` = kAhead ... 1, each time when what the call before asked for
-  /// has arrived.
-  static constexpr int kAhead = 5;
-  virtual void prefetch(ActorId /*actor*/, int32_t /*object*/, int64_t /*offset*/, int /*left*/) const {}
   /// The slice of one actor's execution ends: what it accessed last has taken effect.
   virtual void settle() = 0;
   /// The commits of a round are done: reports of the round are made, in commit order.

@@ -43,11 +43,6 @@ class ActorClock {
     if (chain == chain_) return epoch <= epoch_;
     return epoch_of(base_.get(), chain) >= epoch || extras_.at(chain) >= epoch;
   }
-  /// The clock is needed soon.
-  void prefetch() const {
-    if (base_) __builtin_prefetch(base_.get());
-    if (released_) __builtin_prefetch(released_.get());
-  }
   Clock release();
   void acquire(const Clock& clock);
 

@@ -83,14 +83,6 @@ class History {
     writes_.prefetch(box);
     reads_.prefetch(box);
   }
-  void prefetch_classes() const {
-    writes_.prefetch_classes();
-    reads_.prefetch_classes();
-  }
-  void prefetch_elements(const Box& box) const {
-    writes_.prefetch_elements(box);
-    reads_.prefetch_elements(box);
-  }
   void clear() {
     writes_.clear();
     reads_.clear();

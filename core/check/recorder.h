@@ -32,9 +32,6 @@ class Recorder final : public Checker {
   void notify(Notify&& notify) override;
   Clock observe(const Observe& observe) override;
   void enter_collective(const Entered& entered) override;
-  void prefetch(ActorId actor, int32_t object, int64_t offset, int left) const override {
-    live_.prefetch(actor, object, offset, left);
-  }
   void settle() override { live_.settle(); }
   void end_round() override;
   void decide() override { live_.decide(); }

@@ -250,45 +250,6 @@ Clock Analysis::observe(const Observe& x) {
   return actor ? nullptr : join(sure);
 }
 
-void Analysis::prefetch(ActorId id, int32_t object_id, int64_t offset, int left) const {
-  if (id < 0) return;
-  const Actor& actor = actors_[static_cast<size_t>(id)];
-  const Object* o = object_id >= 0 ? &objects_[static_cast<size_t>(object_id)] : nullptr;
-  const auto trails = [&](auto look) {
-    for (const Actor::Trail* t : {&actor.reads, &actor.writes}) {
-      if (t->object >= 0) look(objects_[static_cast<size_t>(t->object)].shared, t->next());
-    }
-  };
-  switch (left) {
-    case 5:
-      prefetch_object(&actor);
-      if (o) prefetch_object(&o->cells);
-      break;
-    case 4:
-      actor.clock.prefetch();
-      prefetch_object(actor.ears);
-      prefetch_object(&metas_[actor.meta]);
-      if (o) o->cells.prefetch_place(offset);
-      trails([](const History& h, const Box&) { prefetch_object(&h); });
-      break;
-    case 3:
-      if (o) o->cells.prefetch_cell(offset);
-      trails([](const History& h, const Box&) { h.prefetch_classes(); });
-      break;
-    case 2:
-      trails([](const History& h, const Box& box) { h.prefetch(box); });
-      break;
-    case 1:
-      trails([](const History& h, const Box& box) { h.prefetch_elements(box); });
-      if (const Cell* c = o ? o->cells.find(offset) : nullptr) {
-        if (!c->mods.empty()) prefetch_object(o->cells.mods.back(c->mods).release.get());
-      }
-      break;
-    default:
-      break;
-  }
-}
-
 /// Credits left on the signal of a collective: counting only modifications that happen before the
 /// call.
 void Analysis::enter_collective(const Entered& x) {

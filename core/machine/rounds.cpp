@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "core/base/prefetch.h"
 #include "core/machine/simulation.h"
 #include "core/machine/slice.h"
 
@@ -105,7 +104,6 @@ void Simulation::run_round() {
   }
   if (policy.weighted()) hold_slow_ranks();
   for (size_t i = 0; i < runnable_.size(); ++i) {
-    prefetch_actors(i);
     step_actor(*runnable_[i]);
     poll_interrupt();  // a round of a thousand ranks that spin takes many seconds (04 DST-34)
   }
@@ -114,64 +112,6 @@ void Simulation::run_round() {
   note_quiet_groups();
   start_steps();
   schedule();
-}
-
-/// Ranks take turns in every round: of a thousand, none finds in the caches what it left there. While others
-/// run, it moves there, one pointer further with each of them.
-void Simulation::prefetch_actors(size_t next) const {
-  constexpr size_t kMany = 32;
-  if (runnable_.size() < kMany) return;
-  const auto actor = [&](size_t ahead) {
-    return next + ahead < runnable_.size() ? runnable_[next + ahead] : nullptr;
-  };
-  if (const Actor* a = actor(7)) prefetch_object(a);
-  if (const Actor* a = actor(6)) {
-    prefetch_object(a->fiber.get());
-    prefetch_object(a->wait.buffer.get());
-    __builtin_prefetch(&a->dispatch);
-    prefetch_object(&a->dispatch.comm);
-    __builtin_prefetch(&a->dispatch.live);
-    if (a->task) {
-      __builtin_prefetch(&a->task->blocks);
-      __builtin_prefetch(&a->task->handle);
-    }
-  }
-  for (size_t left = check::Checker::kAhead; left > 0; --left) {
-    const Actor* a = actor(left);
-    if (!a) continue;
-    const vm::Buffer* cell = a->wait.buffer.get();
-    if (checking) checker->prefetch(a->id, cell ? cell->object : -1, a->wait.offset, static_cast<int>(left));
-    if (!a->fiber || a->fiber->frames.empty()) continue;
-    const vm::Frame& frame = a->fiber->frames.back();
-    switch (left) {
-      case 4:
-        prefetch_object(&frame);
-        if (cell) prefetch_object(&objects[static_cast<size_t>(cell->object)]);
-        break;
-      case 3:
-        prefetch_bytes(frame.s.data(), frame.s.size() * sizeof(vm::Scalar));
-        for (const vm::ParamInfo& p : frame.fn->params) {
-          if (p.reg.cls == vm::RegClass::kView) prefetch_object(&frame.v[static_cast<size_t>(p.reg.index)]);
-        }
-        if (cell) Slice::of(cell).prefetch(a->wait.offset);
-        break;
-      case 2:
-        for (const vm::ParamInfo& p : frame.fn->params) {
-          if (p.reg.cls == vm::RegClass::kView)
-            prefetch_object(frame.v[static_cast<size_t>(p.reg.index)].buffer.get());
-        }
-        break;
-      case 1:
-        for (const vm::ParamInfo& p : frame.fn->params) {
-          if (p.reg.cls != vm::RegClass::kView) continue;
-          const vm::Buffer* b = frame.v[static_cast<size_t>(p.reg.index)].buffer.get();
-          if (b && b->object >= 0) prefetch_object(&objects[static_cast<size_t>(b->object)]);
-        }
-        break;
-      default:
-        break;
-    }
-  }
 }
 
 /// Leaves the actors of ranks that sit this round out for the next one; when only such could run, they do.

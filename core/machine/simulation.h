@@ -178,7 +178,6 @@ class Simulation final : public check::Sink {
   // rounds.cpp
   void rounds();
   void run_round();
-  void prefetch_actors(size_t next) const;
   void hold_slow_ranks();
   void step_actor(Actor& actor);
   void finish_actor(Actor& actor);
