@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-
 namespace pypto {
 
 /// A list that only grows at its end, in pieces: elements never move, and growing copies nothing. For logs

@@ -204,8 +204,8 @@ HWY_INLINE void block(D d, const FuseArray& first, const Program& program, const
   alignas(64) float wide[kVectors * 16];
   for (size_t s = 0; s < program.count; ++s) {
     const Ready& step = program.steps[s];
-    // As a number: steps without an operand have no pointer, and the block before an aligned one starts before
-    // the row.
+    // As a number: steps without an operand have no pointer, and the block before an aligned one starts
+    // before the row.
     const auto* data = reinterpret_cast<const float*>(reinterpret_cast<uintptr_t>(step.data) +
                                                       static_cast<uintptr_t>(base) * sizeof(float));
     if (HWY_UNLIKELY(step.wide)) {
