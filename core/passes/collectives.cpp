@@ -6,6 +6,7 @@
 #include "core/passes/collective_domains.h"
 #include "core/passes/collective_forms.h"
 #include "core/passes/collective_host.h"
+#include "core/passes/definitions.h"
 #include "core/passes/device_sets.h"
 #include "core/passes/passes.h"
 #include "core/passes/walk.h"
@@ -96,30 +97,6 @@ void check_root(const ir::Expr& e, int world_size) {
   d.hint = "name a rank of the world";
   d.span = e.span;
   throw Failure(std::move(d));
-}
-
-using Definitions = std::unordered_map<const ir::Var*, ExprPtr>;
-
-/// What each variable is bound to; null where it is assigned more than once.
-Definitions definitions(const Block& body) {
-  Definitions only;
-  walk_stmts(body, [&](const StmtPtr& s) {
-    own_defs(*s, [&](const ir::VarPtr& v) {
-      const bool plain = s->kind == StmtKind::kAssign && s->targets.size() == 1;
-      const auto [it, fresh] = only.try_emplace(v.get(), plain ? s->value : nullptr);
-      if (!fresh) it->second = nullptr;
-    });
-  });
-  return only;
-}
-
-ExprPtr resolved(ExprPtr e, const Definitions& only) {
-  while (e && e->kind == ExprKind::kVar) {
-    const auto it = only.find(e->var.get());
-    if (it == only.end() || !it->second) break;
-    e = it->second;
-  }
-  return e;
 }
 
 /// Whether an address surely leaves gaps between its rows.

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/passes/definitions.h"
 #include "core/passes/walk.h"
 
 namespace pypto::passes {
@@ -63,23 +64,13 @@ class Barriers {
 
  private:
   void launches(const Function& f) {
-    std::unordered_map<const ir::Var*, ExprPtr> only;  // null: assigned more than once
-    walk_stmts(f.body, [&](const ir::StmtPtr& s) {
-      own_defs(*s, [&](const ir::VarPtr& v) {
-        const bool plain = s->kind == ir::StmtKind::kAssign && s->targets.size() == 1;
-        const auto [it, first] = only.try_emplace(v.get(), plain ? s->value : nullptr);
-        if (!first) it->second = nullptr;
-      });
-    });
+    const Definitions only = definitions(f.body);
     walk_exprs(f.body, [&](const ExprPtr& e) {
       if (e->kind != ExprKind::kCall) return;
       if (e->call->sync_start) fits(*e);
       const auto it = found_.find(e->call->callee.get());
       if (it == found_.end()) return;
-      ExprPtr width = e->call->core_num;
-      while (width && width->kind == ExprKind::kVar && only.count(width->var.get()) &&
-             only.at(width->var.get()))
-        width = only.at(width->var.get());
+      const ExprPtr width = resolved(e->call->core_num, only);
       for (const auto& b : it->second) judge(*e, width, b);
     });
   }

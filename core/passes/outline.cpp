@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <functional>
 #include <memory>
-#include <unordered_set>
 #include <utility>
 
 #include "core/base/poll.h"
@@ -25,10 +23,6 @@ using ir::ScopeKind;
 using ir::Stmt;
 using ir::StmtKind;
 using ir::StmtPtr;
-
-bool is_region(ScopeKind k) {
-  return k == ScopeKind::kIncore || k == ScopeKind::kSpmd || k == ScopeKind::kCluster;
-}
 
 bool has_region(const Block& block) {
   bool found = false;
@@ -84,34 +78,11 @@ class OutlineFunction {
 
   void run(bool device_scopes) {
     device_scopes_ = device_scopes;
-    find_constants();
+    definitions_ = definitions(f_.body, Regions::kLeftOut);
     f_.body = rewrite(f_.body);
   }
 
  private:
-  /// Names that stand for one number everywhere outside the regions: a region that counts on with one gets
-  /// the number, as it does where the front end reads such a call.
-  void find_constants() {
-    std::unordered_set<const ir::Var*> again;
-    const std::function<void(const Block&)> look = [&](const Block& block) {
-      for (const auto& s : block) {
-        const bool number =
-            s->kind == StmtKind::kAssign && s->targets.size() == 1 && ir::const_int(s->value).has_value();
-        own_defs(*s, [&](const ir::VarPtr& v) {
-          if (again.insert(v.get()).second && number) {
-            constants_.emplace(v.get(), s->value);
-          } else {
-            constants_.erase(v.get());
-          }
-        });
-        if (s->kind == StmtKind::kScope && is_region(s->scope->kind)) continue;
-        look(s->body);
-        look(s->else_body);
-      }
-    };
-    look(f_.body);
-  }
-
   void define(const Stmt& s) {
     own_defs(s, [&](const ir::VarPtr& v) { defined_.insert(v.get()); });
   }
@@ -190,7 +161,7 @@ class OutlineFunction {
 
   void finish(Region& r, Block& code) {
     r.name = names_.unique(r.name);
-    r.constants = &constants_;
+    r.definitions = &definitions_;
     OutlinedRegion result = outline_region(f_, r);
     made_.push_back(result.function);
     for (auto& x : result.code) code.push_back(std::move(x));
@@ -344,7 +315,7 @@ class OutlineFunction {
   std::vector<FunctionPtr>& made_;
   Liveness live_;
   VarSet defined_;
-  Constants constants_;
+  Definitions definitions_;
   bool device_scopes_ = false;
   int count_ = 0;
 };

@@ -378,10 +378,13 @@ class Outliner {
     for (const auto& v : arrays) pass_array(v);
   }
 
+  /// A name that stands for one number outside the regions is given as that number, as the front end gives it
+  /// where it reads such a call.
   ExprPtr value_of(const VarPtr& v) const {
-    if (region_.constants != nullptr && region_.live_after && region_.live_after->count(v.get()) == 0) {
-      const auto it = region_.constants->find(v.get());
-      if (it != region_.constants->end() && it->second->type->dtype == v->type->dtype) return it->second;
+    if (region_.definitions != nullptr && region_.live_after && region_.live_after->count(v.get()) == 0) {
+      const auto it = region_.definitions->find(v.get());
+      const bool number = it != region_.definitions->end() && ir::const_int(it->second);
+      if (number && it->second->type->dtype == v->type->dtype) return it->second;
     }
     return ir::var_ref(v, span_);
   }

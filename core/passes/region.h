@@ -5,10 +5,10 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "core/ir/ir.h"
+#include "core/passes/definitions.h"
 #include "core/passes/liveness.h"
 
 namespace pypto::passes {
@@ -24,8 +24,10 @@ class FunctionNames {
   std::set<std::string> taken_;
 };
 
-/// Variables that stand for one number each.
-using Constants = std::unordered_map<const ir::Var*, ir::ExprPtr>;
+/// Scopes that become functions of their own.
+inline bool is_region(ir::ScopeKind k) {
+  return k == ir::ScopeKind::kIncore || k == ir::ScopeKind::kSpmd || k == ir::ScopeKind::kCluster;
+}
 
 /// A region about to become a function.
 struct Region {
@@ -40,7 +42,7 @@ struct Region {
   bool blocks = false;                   ///< launched over facts->core_num blocks
   std::optional<Liveness::At> live_after;
   const VarSet* defined_before = nullptr;
-  const Constants* constants = nullptr;
+  const Definitions* definitions = nullptr;  ///< of the owner, outside its regions
 };
 
 /// What replaces the region in the function around it.

@@ -7,6 +7,7 @@
 #include "core/ir/clone.h"
 #include "core/ir/infer.h"
 #include "core/ir/infer/typer.h"
+#include "core/passes/definitions.h"
 #include "core/passes/passes.h"
 #include "core/passes/simplify.h"
 #include "core/passes/walk.h"
@@ -154,19 +155,11 @@ class Simplifier {
   /// Finds names that have become one number: what reads them reads the number, as in the front end. False
   /// when there is no new one.
   bool note_numbers() {
-    std::unordered_map<const Var*, ExprPtr> once;
-    walk_stmts(f_.body, [&](const StmtPtr& s) {
-      const bool number = s->kind == StmtKind::kAssign && s->targets.size() == 1 && s->targets[0] &&
-                          ir::const_int(s->value) && s->value->type->dtype == s->targets[0]->type->dtype &&
-                          s->value->type->dtype != DType::kBool;
-      own_defs(*s, [&](const ir::VarPtr& v) {
-        const auto [it, fresh] = once.try_emplace(v.get(), number ? s->value : nullptr);
-        if (!fresh) it->second = nullptr;
-      });
-    });
     bool more = false;
-    for (const auto& [v, value] : once) {
-      if (value && numbers_.try_emplace(v, value).second) more = true;
+    for (const auto& [v, value] : definitions(f_.body)) {
+      const bool number =
+          ir::const_int(value) && value->type->dtype == v->type->dtype && value->type->dtype != DType::kBool;
+      if (number && numbers_.try_emplace(v, value).second) more = true;
     }
     return more;
   }
@@ -293,7 +286,7 @@ class Simplifier {
   }
 
   Function& f_;
-  std::unordered_map<const Var*, ExprPtr> numbers_;
+  Definitions numbers_;
 };
 
 }  // namespace
