@@ -16,7 +16,8 @@ void look(const ir::Block& block, Regions regions, Definitions& found) {
       const auto [it, first] = found.try_emplace(v.get(), plain ? s->value : nullptr);
       if (!first) it->second = nullptr;
     });
-    if (regions == Regions::kLeftOut && s->kind == ir::StmtKind::kScope && is_region(s->scope->kind)) continue;
+    if (regions == Regions::kLeftOut && s->kind == ir::StmtKind::kScope && is_region(s->scope->kind))
+      continue;
     look(s->body, regions, found);
     look(s->else_body, regions, found);
   }

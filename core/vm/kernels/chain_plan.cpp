@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/ir/expand.h"
 #include "core/vm/ops/elementwise.h"
 #include "core/vm/ops/written.h"
 
@@ -111,29 +112,7 @@ ChainOp chain_op(OpId op) {
 namespace {
 
 /// Operations whose result takes shape and valid region of parameter 0 alone.
-bool shaped_by_lhs(OpId op) {
-  switch (op) {
-    case OpId::k_row_expand:
-    case OpId::k_row_expand_add:
-    case OpId::k_row_expand_sub:
-    case OpId::k_row_expand_mul:
-    case OpId::k_row_expand_div:
-    case OpId::k_row_expand_max:
-    case OpId::k_row_expand_min:
-    case OpId::k_row_expand_expdif:
-    case OpId::k_col_expand:
-    case OpId::k_col_expand_add:
-    case OpId::k_col_expand_sub:
-    case OpId::k_col_expand_mul:
-    case OpId::k_col_expand_div:
-    case OpId::k_col_expand_max:
-    case OpId::k_col_expand_min:
-    case OpId::k_col_expand_expdif:
-      return true;
-    default:
-      return false;
-  }
-}
+bool shaped_by_lhs(OpId op) { return ir::expansion(op) != ir::Expansion::kNone; }
 
 bool numeric(DType d) {
   switch (d) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/ir/expand.h"
 #include "core/vm/ops/written.h"
 
 namespace pypto::vm {
@@ -175,42 +176,9 @@ Extents broadcast(const Extents& a, const Extents& b) {
   return out;
 }
 
-namespace {
-
-enum class Meeting : uint8_t { kBroadcast, kRows, kColumns };
-
-/// How the operands of `op` meet.
-Meeting meeting_of(ir::OpId op) {
-  using ir::OpId;
-  switch (op) {
-    case OpId::k_row_expand:
-    case OpId::k_row_expand_add:
-    case OpId::k_row_expand_sub:
-    case OpId::k_row_expand_mul:
-    case OpId::k_row_expand_div:
-    case OpId::k_row_expand_max:
-    case OpId::k_row_expand_min:
-    case OpId::k_row_expand_expdif:
-      return Meeting::kRows;
-    case OpId::k_col_expand:
-    case OpId::k_col_expand_add:
-    case OpId::k_col_expand_sub:
-    case OpId::k_col_expand_mul:
-    case OpId::k_col_expand_div:
-    case OpId::k_col_expand_max:
-    case OpId::k_col_expand_min:
-    case OpId::k_col_expand_expdif:
-      return Meeting::kColumns;
-    default:
-      return Meeting::kBroadcast;
-  }
-}
-
-}  // namespace
-
 bool operands_fit(ir::OpId op, const Extents& lhs, const Extents& rhs) {
-  const Meeting meeting = meeting_of(op);
-  if (meeting == Meeting::kBroadcast) {
+  const ir::Expansion spread = ir::expansion(op);
+  if (spread == ir::Expansion::kNone) {
     const int axes = std::min(lhs.rank, rhs.rank);
     for (int i = 1; i <= axes; ++i) {
       const int64_t a = lhs[lhs.rank - i], b = rhs[rhs.rank - i];
@@ -219,11 +187,11 @@ bool operands_fit(ir::OpId op, const Extents& lhs, const Extents& rhs) {
     return true;
   }
   const int lead = lhs.rank - rhs.rank;
-  if (lead < 0 || (lead > 0 && meeting != Meeting::kColumns)) return false;
-  const int unit = meeting == Meeting::kRows ? rhs.rank - 1 : rhs.rank - 2;
+  if (lead < 0 || (lead > 0 && spread != ir::Expansion::kRow)) return false;
+  const int unit = spread == ir::Expansion::kColumn ? rhs.rank - 1 : rhs.rank - 2;
   for (int i = 0; i < rhs.rank; ++i) {
-    // Axes in front of the last two may be shared by a column vector.
-    const bool shared = meeting == Meeting::kColumns && i < unit && rhs[i] == 1;
+    // Axes in front of the last two may be shared by a row.
+    const bool shared = spread == ir::Expansion::kRow && i < unit && rhs[i] == 1;
     if (rhs[i] != (i == unit ? 1 : lhs[lead + i]) && !shared) return false;
   }
   return true;
@@ -232,13 +200,13 @@ bool operands_fit(ir::OpId op, const Extents& lhs, const Extents& rhs) {
 void require_fit(const OpCall& call, const View& lhs, const View& rhs) {
   const Extents a = shape_of(lhs), b = shape_of(rhs);
   if (operands_fit(call.op, a, b)) return;
-  const Meeting meeting = meeting_of(call.op);
+  const ir::Expansion spread = ir::expansion(call.op);
   fault(call, 1,
         "of shape " + list_text(b.span()) + " does not fit shape " + list_text(a.span()) +
             " of the first operand",
-        meeting == Meeting::kRows      ? "it needs the same rows and one column"
-        : meeting == Meeting::kColumns ? "it needs one row and the same columns"
-                                       : "each dimension must be equal or 1");
+        spread == ir::Expansion::kColumn ? "it needs the same rows and one column"
+        : spread == ir::Expansion::kRow  ? "it needs one row and the same columns"
+                                         : "each dimension must be equal or 1");
 }
 
 Extents broadcast_valid(const View& v, const Extents& shape) {
