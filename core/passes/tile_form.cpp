@@ -307,13 +307,7 @@ class TileForm {
   /// Tensors convert and broadcast where tiles do not (02 O-902, O-1001, O-1101): those kernels stay as they
   /// are.
   void check_tiles(const Expr& e, const std::vector<ExprPtr>& args) const {
-    ExprPtr made;
-    try {
-      made = op(e.op, args);
-    } catch (const Failure&) {
-      throw NoTileForm();
-    }
-    if (made->type->dtype != e.type->dtype) throw NoTileForm();
+    if (op(e.op, args)->type->dtype != e.type->dtype) throw NoTileForm();
   }
 
   /// The tile that a row reduction works in, made before the statement.

@@ -270,15 +270,7 @@ def key_of_config(config: Any) -> tuple[Any, ...]:
 def _options_without_config() -> CompileOptions:
     """Return the defaults; made once, unless the environment or a context has a say."""
     global _default
-    env = os.environ
-    special = (
-        PassContext.current() is not None
-        or "PYPTO_COMPILE_PROFILING" in env
-        or "PYPTO_VERIFY_LEVEL" in env
-        or "PYPTO_WARNING_LEVEL" in env
-        or "PYPTO_EMIT_PTO_LOC" in env
-    )
-    if special:
+    if PassContext.current() is not None or _env.any_set(_VARIABLES):
         return CompileOptions(
             profiling=_env.flag("PYPTO_COMPILE_PROFILING", False),
             emit_source_loc=_env.flag("PYPTO_EMIT_PTO_LOC", True),
