@@ -3,9 +3,50 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <utility>
 
 namespace pypto {
+
+/// Memory of `kBytes` that is handed out again before more is taken from the heap; each thread has its own.
+template <size_t kBytes>
+class Recycled {
+ public:
+  static void* take() {
+    Spare& s = spare();
+    if (!s.first) return ::operator new(kBytes);
+    --s.size;
+    return std::exchange(s.first, s.first->next);
+  }
+  static void give(void* memory) {
+    Spare& s = spare();
+    if (s.size == kKept) {
+      ::operator delete(memory);
+      return;
+    }
+    ++s.size;
+    s.first = new (memory) Link{s.first};
+  }
+
+ private:
+  static constexpr size_t kKept = 8192;
+  struct Link {
+    Link* next;
+  };
+  struct Spare {
+    Link* first = nullptr;
+    size_t size = 0;
+    ~Spare() {
+      while (first) ::operator delete(std::exchange(first, first->next));
+      size = kKept;  // what is given from here on goes to the heap
+    }
+  };
+  static_assert(kBytes >= sizeof(Link));
+  static Spare& spare() {
+    thread_local Spare s;
+    return s;
+  }
+};
 
 /// Shared ownership within one thread: std::shared_ptr without the locked instructions.
 template <class T>
@@ -42,6 +83,8 @@ class Counted {
   struct Node {
     uint32_t uses;
     T value;
+    static void* operator new(size_t) { return Recycled<sizeof(Node)>::take(); }
+    static void operator delete(void* memory) { Recycled<sizeof(Node)>::give(memory); }
   };
   Node* node_ = nullptr;
 };

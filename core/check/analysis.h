@@ -132,10 +132,10 @@ class Analysis final : public Checker {
     ActorClock clock;
   };
   struct Object {
-    ObjectInfo info;
-    bool live = false;
-    History shared;
+    History shared;  // first what every access looks at
     Cells cells;
+    bool live = false;
+    ObjectInfo info;
   };
   struct Part {
     std::unordered_map<int32_t, History> histories;

@@ -15,8 +15,7 @@ inline int64_t apply(const Mod& m, int64_t value) {
 
 /// Whether `later` is ordered after `earlier` (both modifications of one cell; `later` was committed later).
 inline bool ordered(const Mod& earlier, const Mod& later) {
-  if (earlier.chain == later.chain) return true;
-  return later.release && later.release->at(earlier.chain) >= earlier.epoch;
+  return earlier.chain == later.chain || later.at(earlier.chain) >= earlier.epoch;
 }
 
 }  // namespace cells_detail

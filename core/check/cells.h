@@ -22,8 +22,24 @@ struct Mod {
   int32_t round = 0;
   int64_t sequence = 0;
   int64_t number = 0;  ///< among notifies
-  Clock release;
+  Clock release;       ///< null when the issuer knew of one other chain only, or so much was kept of it
+  Component known;     ///< that chain
   const vm::Site* site = nullptr;
+
+  /// What the issuer knew of a chain.
+  uint32_t at(uint32_t c) const {
+    if (c == chain) return epoch;
+    if (release) return release->at(c);
+    return c == known.chain ? known.epoch : 0;
+  }
+  Clock clock() const {
+    if (release) return release;
+    Clock made = Clock::make();
+    made->chain = chain;
+    made->epoch = epoch;
+    if (known.chain != kNoChain) made->extras.raise(known);
+    return made;
+  }
 };
 
 /// A satisfied wait, kept while notifies that arrive later may change what it surely observed.

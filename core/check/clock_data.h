@@ -28,6 +28,7 @@ class Extras {
  public:
   const Component* begin() const { return list_; }
   const Component* end() const { return list_ + size_; }
+  size_t size() const { return size_; }
   void clear() { size_ = 0; }
   bool operator==(const Extras& o) const {
     return std::equal(begin(), end(), o.begin(), o.end(), [](const Component& a, const Component& b) {

@@ -148,11 +148,11 @@ Analysis::Arrival Analysis::order_dependent(const Entry& waiter, const Entry& ot
   if (!others) return later;
   const auto counts = [&](const Mod& m) { return m.sequence > w.sequence || w.open.has(m.sequence); };
   const auto ordered = [](const Mod& a, const Mod& b) {
-    return a.chain == b.chain ? a.sequence < b.sequence : b.release && b.release->at(a.chain) >= a.epoch;
+    return a.chain == b.chain ? a.sequence < b.sequence : b.at(a.chain) >= a.epoch;
   };
   for (const Mod& m : mods.range(c->mods)) {
     if (metas_[m.meta].info.rank != rank || m.sequence < other.sequence || w.sure.has(m.number)) continue;
-    if (!counts(m) || (m.release && m.release->at(w.chain) >= w.epoch)) continue;
+    if (!counts(m) || m.at(w.chain) >= w.epoch) continue;
     // The least that the cell can hold when this one arrives: it is observed if that is not enough.
     int64_t least = w.base;
     if (w.cmp == ir::WaitCmp::kEq && least == w.expected) continue;

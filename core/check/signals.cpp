@@ -57,7 +57,7 @@ void Analysis::notify(Notify&& n) {
   Earliest racing;
   const ActorInfo& me = metas_[meta].info;
   const auto look = [&](const Box& where, const Entry& old) {
-    if (old.chain == m.chain || m.release->at(old.chain) >= old.epoch) return false;
+    if (old.chain == m.chain || m.at(old.chain) >= old.epoch) return false;
     const ActorInfo& other = metas_[old.meta].info;
     // Another part of the same block may have been told by a pipe before this notify was committed.
     if (other.dispatch == me.dispatch && other.task == me.task && other.block == me.block) return false;
@@ -81,7 +81,7 @@ void Analysis::notify(Notify&& n) {
   // A Set against every other modification.
   for (const Mod& other : o.cells.mods.range(c.mods)) {
     if (m.kind != Mod::Kind::kSet && other.kind == Mod::Kind::kAdd) continue;
-    if (other.chain == m.chain || m.release->at(other.chain) >= other.epoch) continue;
+    if (other.chain == m.chain || m.at(other.chain) >= other.epoch) continue;
     if (other.kind == Mod::Kind::kWrite) continue;  // told above, if it changed anything
     Found f;
     f.object = n.object;
@@ -99,7 +99,7 @@ void Analysis::notify(Notify&& n) {
   // Waits that are not ordered before it: an Eq wait might have missed its value, and what was surely
   // observed may not be so sure with one arrival more.
   for (const WaitNote& w : o.cells.waits.range(c.waits)) {
-    if (w.chain == m.chain || m.release->at(w.chain) >= w.epoch) continue;
+    if (w.chain == m.chain || m.at(w.chain) >= w.epoch) continue;
     // The wait saw its value, so in another order this one comes next and moves the cell away from it,
     // whatever was committed between the two here (03 M-30).
     if (w.cmp == ir::WaitCmp::kEq && (m.kind == Mod::Kind::kAdd ? n.value != 0 : n.value != w.expected))
@@ -126,10 +126,19 @@ void Analysis::forget_clocks(Cells& cells, Cell& c, Known known, uint32_t waiter
     const ClockData* old = m.release.get();
     if (!old || !old->base || old->base->size() < kLargeClock) continue;
     Extras kept;
-    bool fits = kept.raise({waiter, old->at(waiter)});
-    for (const Mod& other : cells.mods.range(c.mods))
-      fits = fits && kept.raise({other.chain, old->at(other.chain)});
+    bool fits = true;
+    const auto keep = [&](uint32_t chain) {
+      const uint32_t epoch = chain == m.chain ? 0 : old->at(chain);
+      fits = fits && (epoch == 0 || kept.raise({chain, epoch}));
+    };
+    keep(waiter);
+    for (const Mod& other : cells.mods.range(c.mods)) keep(other.chain);
     if (!fits) continue;
+    if (kept.size() <= 1) {
+      m.known = kept.size() == 1 ? *kept.begin() : Component();
+      m.release = nullptr;
+      continue;
+    }
     if (m.release != last_full_ || !(last_small_->extras == kept)) {
       last_full_ = m.release;  // a rank clears all its cells at one point of its time
       last_small_ = Clock::make();
@@ -206,7 +215,7 @@ Clock Analysis::observe(const Observe& x) {
     const Mod* m = seen.sure[k];
     if (withdrawn_ && withdrawn_->count({note.number, m->number})) continue;
     if (k < seen.without.size()) note.margins.push_back({m->chain, m->epoch, m->number, seen.without[k]});
-    sure.push_back(m->release);
+    sure.push_back(m->clock());
     record.sure.add(m->number);
     hear(m->meta);
   }
@@ -299,10 +308,10 @@ void Analysis::enter_collective(const Entered& x) {
 /// all (03 M-30, "notifies that arrive later in the run count too").
 void Analysis::judge_again(Cells& cells, Cell& c, const Mod& mod) {
   for (WaitNote& w : cells.waits.range(c.waits)) {
-    if (w.margins.empty() || w.chain == mod.chain || mod.release->at(w.chain) >= w.epoch) continue;
+    if (w.margins.empty() || w.chain == mod.chain || mod.at(w.chain) >= w.epoch) continue;
     for (size_t i = 0; i < w.margins.size(); ++i) {
       WaitNote::Margin& margin = w.margins[i];
-      if (margin.chain == mod.chain || mod.release->at(margin.chain) >= margin.epoch) continue;
+      if (margin.chain == mod.chain || mod.at(margin.chain) >= margin.epoch) continue;
       margin.without += mod.value;
       if (margin.without >= w.expected) newly_withdrawn_.insert({w.number, margin.notify});
     }

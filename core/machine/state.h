@@ -44,17 +44,14 @@ struct Watch {
 };
 
 /// Record of storage that more than one actor can see; vm::Buffer::object is its index.
-struct ObjectRecord {
-  std::string name;
-  int rank = -1;            ///< owner, -1 = host
-  int window = -1;          ///< index of the window buffer
-  bool manual_dep = false;  ///< create_tensor(..., manual_dep=True)
-  bool heap = false;        ///< counts in the output heap of its device
-  bool live = false;
+struct alignas(64) ObjectRecord {
+  // First what every access looks at.
+  int rank = -1;                 ///< owner, -1 = host
+  int window = -1;               ///< index of the window buffer
   int32_t pending_notifies = 0;  ///< logged in this round, not committed
-  bool carried = false;          ///< holds what an earlier call wrote (03 W-31)
-  bool dirty = false;            ///< plainly written in this round while somebody waited
-  std::vector<Watch> watches;    ///< open conditions on cells of this slice
+  bool live = false;
+  bool dirty = false;           ///< plainly written in this round while somebody waited
+  std::vector<Watch> watches;   ///< open conditions on cells of this slice
   /// Rows that an all_to_all_v left unspecified (03 X-67), strict checking only.
   struct Unspecified {
     check::Box box;
@@ -62,6 +59,10 @@ struct ObjectRecord {
     int64_t row = 0, received = 0;
   };
   std::vector<Unspecified> unspecified;
+  std::string name;
+  bool manual_dep = false;  ///< create_tensor(..., manual_dep=True)
+  bool heap = false;        ///< counts in the output heap of its device
+  bool carried = false;     ///< holds what an earlier call wrote (03 W-31)
 };
 
 /// A window buffer (03 W-10): one slice per rank of its domain, made when first touched.

@@ -70,6 +70,15 @@ bool rect_of(const View& region, const Axes& axes, ByteRect* out) {
   return true;
 }
 
+/// The same for the usual regions, which need no sorting of axes: some elements of one row, or rows of a tile.
+bool plain_rect(const View& v, ByteRect* out) {
+  if (v.rank != 2 || v.stride[1] != 1 || v.valid[0] <= 0 || v.valid[1] <= 0) return false;
+  const int64_t size = dtype_bytes(v.dtype);
+  if (v.valid[0] > 1 && v.stride[0] <= v.valid[1]) return false;  // rows that touch or share bytes
+  *out = {v.offset, v.valid[0] > 1 ? v.stride[0] * size : 0, v.valid[0], v.valid[1] * size};
+  return true;
+}
+
 /// body(first byte, bytes) for every run of the region until it returns false.
 template <class Body>
 bool for_runs(const View& region, const Axes& axes, Body&& body) {
@@ -254,10 +263,8 @@ Mark mark_at(const Buffer& buffer, int64_t at) {
 bool specified(const View& v) {
   const WrittenMap& w = v.buffer->written;
   if (w.all || !tracked(v)) return true;
-  if (w.rows > 1 && v.rank == 2 && v.stride[1] == 1 && v.offset == w.begin) {  // a padded tile
-    const int64_t size = dtype_bytes(v.dtype);
-    if (v.stride[0] * size == w.pitch && v.valid[0] <= w.rows && v.valid[1] * size <= w.width) return true;
-  }
+  ByteRect plain;
+  if (!w.map && plain_rect(v, &plain)) return contains(w, plain);
   const Axes axes = axes_of(v);
   if (axes.empty) return true;
   if (!w.map) {
@@ -286,9 +293,13 @@ void mark_written(const View& v) {
     specify_all(*v.buffer);
     return;
   }
+  ByteRect r;
+  if (!w.map && plain_rect(v, &r) && grow(w, r)) {
+    settle(*v.buffer);
+    return;
+  }
   const Axes axes = axes_of(v);
   if (axes.empty) return;
-  ByteRect r;
   if (w.map || !rect_of(v, axes, &r) || !grow(w, r)) {
     if (!make_map(*v.buffer, dtype_bytes(v.dtype))) return;
     for_runs(v, axes, [&](int64_t at, int64_t n) {
@@ -320,12 +331,7 @@ void mark_unspecified(const View& v, Mark mark) {
 void leave_padding(const View& out, const View* like) {
   if (out.fully_valid || !marks().on || !tracked(out)) return;
   ByteRect r;
-  const int64_t size = dtype_bytes(out.dtype);
-  if (out.rank == 2 && out.stride[1] == 1 && out.valid[0] > 1 && out.valid[1] > 0) {
-    r = {out.offset, out.stride[0] * size, out.valid[0], out.valid[1] * size};
-  } else if (!rect_of(out, axes_of(out), &r)) {
-    return;
-  }
+  if (!plain_rect(out, &r) && !rect_of(out, axes_of(out), &r)) return;
   Mark mark = 0;
   if (like && like->buffer && !like->fully_valid) mark = like->buffer->written.origin;
   mark_unwritten(*out.buffer, mark != 0 ? mark : marks().origin(Origin::Kind::kPadding));
