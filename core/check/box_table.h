@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <memory>
@@ -50,8 +51,8 @@ class StoredBox {
 
 /// Elements with a `box` (StoredBox), found by the bytes they touch. They lie in classes by the size of their
 /// extent, so that a large one does not make looking for small ones slow, and in each class by position in a
-/// hash table: there may be as many as ranks in each of as many histories, and every look would miss the
-/// caches on its way down a tree.
+/// hash table, once there are more than a few: there may be as many as ranks in each of as many histories,
+/// and every look would miss the caches on its way down a tree.
 template <class T>
 class BoxTable {
  public:
@@ -59,45 +60,23 @@ class BoxTable {
   template <class Visit>
   void for_each(const Box& box, Visit visit) {
     const int64_t end = box.end();
-    for (uint64_t left = used_; left; left &= left - 1) {
-      const auto k = static_cast<size_t>(std::countr_zero(left));
-      Class& c = classes_[k];
-      const int64_t reach = c.crosses ? (int64_t{1} << k) - 1 : 0;
-      const int64_t first = std::max<int64_t>(box.base - reach, 0) >> k;
-      const int64_t last = (end - 1) >> k;
-      if (last - first >= static_cast<int64_t>(c.heads.size())) {
-        for (Head& head : c.heads) {
-          if (head.node) look(k, head.node, box, end, visit);
-        }
-        continue;
-      }
-      for (int64_t bucket = first; bucket <= last; ++bucket) {
-        Head& head = c.heads[place(c, bucket)];
-        if (head.node) look(k, head.node, box, end, visit);
-      }
-    }
+    for (Class& c : near_) visit_class(c, box, end, visit);
+    for (Class& c : far_) visit_class(c, box, end, visit);
   }
   /// The element of exactly this box, or null.
   T* find(const Box& box) {
-    const size_t k = class_of(box);
-    if ((used_ >> k & 1) == 0) return nullptr;
-    for (uint32_t n = classes_[k].heads[place(classes_[k], box.base >> k)].node; n; n = nodes_[n - 1].next) {
+    Class* c = class_of(box);
+    if (!c || c->elements == 0) return nullptr;
+    const uint32_t first = c->heads.empty() ? c->few : c->heads[place(*c, box.base >> c->bits)].node;
+    for (uint32_t n = first; n; n = nodes_[n - 1].next) {
       if (nodes_[n - 1].value.box.is(box)) return &nodes_[n - 1].value;
     }
     return nullptr;
   }
   /// A new element for this box. Its contents may be those of one that was removed.
   T& add(const Box& box) {
-    const size_t k = class_of(box);
-    if (classes_.size() <= k) classes_.resize(k + 1);
-    Class& c = classes_[k];
-    if (4 * (c.buckets + 1) > 3 * c.heads.size()) grow(c);
-    const int64_t bucket = box.base >> k;
-    Head& head = c.heads[place(c, bucket)];
-    if (head.bucket < 0) {
-      head.bucket = bucket;
-      ++c.buckets;
-    }
+    Class& c = made_class_of(box);
+    if (c.heads.empty() ? c.elements == kFew : 4 * (c.buckets + 1) > 3 * c.heads.size()) grow(c);
     uint32_t n = free_;
     if (n) {
       free_ = nodes_[n - 1].next;
@@ -106,21 +85,25 @@ class BoxTable {
       n = static_cast<uint32_t>(nodes_.size());
     }
     Node& node = nodes_[n - 1];
-    node.next = head.node;
-    head.node = n;
-    ++c.elements;
-    c.crosses = c.crosses || (box.end() - 1) >> k != bucket;
-    used_ |= uint64_t{1} << k;
     node.value.box.set(box);
+    uint32_t& first = c.heads.empty() ? c.few : head_of(c, box.base >> c.bits).node;
+    node.next = first;
+    first = n;
+    ++c.elements;
+    ++elements_;
+    c.crosses = c.crosses || (box.end() - 1) >> c.bits != box.base >> c.bits;
     return node.value;
   }
-  bool empty() const { return used_ == 0; }
+  bool empty() const { return elements_ == 0; }
   /// A look at `box` comes soon: its places move to the caches.
   void prefetch(const Box& box) const {
-    for (uint64_t left = used_; left; left &= left - 1) {
-      const int k = std::countr_zero(left);
-      const Class& c = classes_[static_cast<size_t>(k)];
-      __builtin_prefetch(&c.heads[first_place(c, box.base >> k)]);
+    for (const Class& c : near_) {
+      if (c.elements == 0) continue;
+      if (c.heads.empty()) {
+        __builtin_prefetch(&nodes_[c.few - 1]);
+      } else {
+        __builtin_prefetch(&c.heads[first_place(c, box.base >> c.bits)]);
+      }
     }
   }
   void clear() { *this = BoxTable(); }
@@ -135,16 +118,40 @@ class BoxTable {
     uint32_t node = 0;  ///< 1 + index of the first; 0: the bucket is empty
   };
   struct Class {
-    std::vector<Head> heads;  ///< a power of two, open addressing
-    size_t buckets = 0;       ///< heads in use
-    size_t elements = 0;
+    int8_t bits = -1;      ///< of the size of a bucket; -1: not in use
     bool crosses = false;  ///< an element may reach into the next bucket
+    uint32_t few = 0;      ///< 1 + index of the first of all, while there are no heads
+    uint32_t elements = 0;
+    uint32_t buckets = 0;     ///< heads in use
+    std::vector<Head> heads;  ///< a power of two, open addressing
   };
+  static constexpr uint32_t kFew = 4;
 
-  /// Elements of class k have more than half of 2^k bytes and at most all of them, the size of a bucket:
-  /// equal pieces of a power of two lie in one bucket each.
-  static size_t class_of(const Box& box) {
-    return static_cast<size_t>(std::bit_width(static_cast<uint64_t>(box.end() - box.base - 1)));
+  /// Elements of a class have more than half of the bytes of a bucket and at most all of them: equal pieces
+  /// of a power of two lie in one bucket each.
+  static int8_t bits_of(const Box& box) {
+    return static_cast<int8_t>(std::bit_width(static_cast<uint64_t>(box.end() - box.base - 1)));
+  }
+  Class* class_of(const Box& box) {
+    const int8_t bits = bits_of(box);
+    for (Class& c : near_) {
+      if (c.bits == bits) return &c;
+    }
+    for (Class& c : far_) {
+      if (c.bits == bits) return &c;
+    }
+    return nullptr;
+  }
+  Class& made_class_of(const Box& box) {
+    if (Class* c = class_of(box)) return *c;
+    Class* made = nullptr;
+    for (Class& c : near_) {
+      if (!made && c.elements == 0) made = &c;
+    }
+    if (!made) made = &far_.emplace_back();
+    *made = Class();
+    made->bits = bits_of(box);
+    return *made;
   }
   static size_t first_place(const Class& c, int64_t bucket) {
     // Neighbours lie together.
@@ -158,20 +165,58 @@ class BoxTable {
     while (c.heads[i].bucket >= 0 && c.heads[i].bucket != bucket) i = (i + 1) & mask;
     return i;
   }
-  static void grow(Class& c) {
+  static Head& head_of(Class& c, int64_t bucket) {
+    Head& head = c.heads[place(c, bucket)];
+    if (head.bucket < 0) {
+      head.bucket = bucket;
+      ++c.buckets;
+    }
+    return head;
+  }
+  void grow(Class& c) {
     std::vector<Head> old = std::move(c.heads);
     const auto used =
         static_cast<size_t>(std::count_if(old.begin(), old.end(), [](const Head& h) { return h.node != 0; }));
     size_t size = std::max<size_t>(old.size(), 8);
     if (2 * (used + 1) > size) size *= 2;
     c.heads.assign(size, Head());
-    c.buckets = used;
+    c.buckets = static_cast<uint32_t>(used);
     for (const Head& h : old) {
       if (h.node) c.heads[place(c, h.bucket)] = h;
     }
+    for (uint32_t n = c.few; n;) {  // those that had no heads so far
+      Node& node = nodes_[n - 1];
+      const uint32_t next = node.next;
+      Head& head = head_of(c, node.value.box.begin() >> c.bits);
+      node.next = head.node;
+      head.node = n;
+      n = next;
+    }
+    c.few = 0;
   }
   template <class Visit>
-  void look(size_t k, uint32_t& first, const Box& box, int64_t end, Visit& visit) {
+  void visit_class(Class& c, const Box& box, int64_t end, Visit& visit) {
+    if (c.elements == 0) return;
+    if (c.heads.empty()) {
+      look(c, c.few, box, end, visit);
+      return;
+    }
+    const int64_t reach = c.crosses ? (int64_t{1} << c.bits) - 1 : 0;
+    const int64_t first = std::max<int64_t>(box.base - reach, 0) >> c.bits;
+    const int64_t last = (end - 1) >> c.bits;
+    if (last - first >= static_cast<int64_t>(c.heads.size())) {
+      for (Head& head : c.heads) {
+        if (head.node) look(c, head.node, box, end, visit);
+      }
+      return;
+    }
+    for (int64_t bucket = first; bucket <= last; ++bucket) {
+      Head& head = c.heads[place(c, bucket)];
+      if (head.node) look(c, head.node, box, end, visit);
+    }
+  }
+  template <class Visit>
+  void look(Class& c, uint32_t& first, const Box& box, int64_t end, Visit& visit) {
     Box room;
     for (uint32_t* link = &first; *link;) {
       Node& node = nodes_[*link - 1];
@@ -183,18 +228,17 @@ class BoxTable {
         *link = node.next;
         node.next = free_;
         free_ = n;
-        if (--classes_[k].elements == 0) {
-          used_ &= ~(uint64_t{1} << k);
-          classes_[k].crosses = false;
-        }
+        --elements_;
+        if (--c.elements == 0) c.crosses = false;
       } else {
         link = &node.next;
       }
     }
   }
 
-  std::vector<Class> classes_;
-  uint64_t used_ = 0;  ///< bit k: class k has elements; a look at each would miss the caches
+  std::array<Class, 2> near_;  ///< most tables have elements of one or two sizes
+  size_t elements_ = 0;
+  std::vector<Class> far_;
   Chunks<Node, 4096> nodes_;
   uint32_t free_ = 0;
 };

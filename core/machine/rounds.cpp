@@ -105,7 +105,8 @@ void Simulation::run_round() {
   if (policy.weighted()) hold_slow_ranks();
   for (size_t i = 0; i < runnable_.size(); ++i) {
     step_actor(*runnable_[i]);
-    if (i % 16 == 15) poll_interrupt();  // a round of a thousand ranks that spin takes many seconds (04 DST-34)
+    if (i % 16 == 15)
+      poll_interrupt();  // a round of a thousand ranks that spin takes many seconds (04 DST-34)
   }
   commit();
   schedule();

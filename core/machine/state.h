@@ -50,8 +50,8 @@ struct alignas(64) ObjectRecord {
   int window = -1;               ///< index of the window buffer
   int32_t pending_notifies = 0;  ///< logged in this round, not committed
   bool live = false;
-  bool dirty = false;           ///< plainly written in this round while somebody waited
-  std::vector<Watch> watches;   ///< open conditions on cells of this slice
+  bool dirty = false;          ///< plainly written in this round while somebody waited
+  std::vector<Watch> watches;  ///< open conditions on cells of this slice
   /// Rows that an all_to_all_v left unspecified (03 X-67), strict checking only.
   struct Unspecified {
     check::Box box;

@@ -70,7 +70,8 @@ bool rect_of(const View& region, const Axes& axes, ByteRect* out) {
   return true;
 }
 
-/// The same for the usual regions, which need no sorting of axes: some elements of one row, or rows of a tile.
+/// The same for the usual regions, which need no sorting of axes: some elements of one row, or rows of a
+/// tile.
 bool plain_rect(const View& v, ByteRect* out) {
   if (v.rank != 2 || v.stride[1] != 1 || v.valid[0] <= 0 || v.valid[1] <= 0) return false;
   const int64_t size = dtype_bytes(v.dtype);
