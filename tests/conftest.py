@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
+
+# A shell that starts the tests in the background has SIGINT ignored, by their child processes too: those that interrupt
+# themselves would run on.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
