@@ -168,7 +168,7 @@ int size_of(const ExprPtr& e) {
   return n;
 }
 
-/// Division and remainder by a positive constant that divides every term, and other small identities.
+/// Division and remainder of a constant, or of terms that the divisor all divides, by a positive constant.
 ExprPtr simplify_division(const ExprPtr& e) {
   const ExprPtr lhs = simplify(e->args[0]);
   const auto divisor = const_int(e->args[1]);
@@ -177,6 +177,10 @@ ExprPtr simplify_division(const ExprPtr& e) {
     Linear linear;
     linearize(lhs, 1, dtype_bits(dtype_of(e)), linear);
     const int64_t d = *divisor;
+    if (linear.terms.empty()) {
+      const int64_t below = (linear.constant % d + d) % d;  // floors
+      return int_const(quotient ? (linear.constant - below) / d : below, e->type->dtype, e->span);
+    }
     const bool exact =
         linear.constant % d == 0 && std::all_of(linear.terms.begin(), linear.terms.end(),
                                                 [&](const auto& t) { return t.first % d == 0; });

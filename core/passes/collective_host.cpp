@@ -199,24 +199,26 @@ class HostRewriter {
     }
     if (n < 0) return;
     const ir::Type& s = *c.signal->type;
-    if (!c.ring && !s.shape.empty() && s.shape[0].is_const() && s.shape[0].value < n) {
+    const auto extent = [&](size_t dim) { return dim < s.shape.size() ? scan_.extent(s.shape[dim]) : -1; };
+    const int64_t first = extent(0), second = extent(1);
+    if (!c.ring && first >= 0 && first < n) {
       refuse("X-30",
-             "signal shape[0] (" + std::to_string(s.shape[0].value) +
-                 ") must cover the participating device count (" + std::to_string(n) + ")",
+             "signal shape[0] (" + std::to_string(first) + ") must cover the participating device count (" +
+                 std::to_string(n) + ")",
              e.span, "allocate the signal with pld.world_size() rows");
     }
     if (c.ring && s.rank() == 2) {
       const int64_t rows = 2 * (n - 1) + 1;
-      if (s.shape[0].is_const() && s.shape[0].value < rows) {
+      if (first >= 0 && first < rows) {
         refuse("X-30",
-               "mode=\"ring\" signal shape[0] (" + std::to_string(s.shape[0].value) +
+               "mode=\"ring\" signal shape[0] (" + std::to_string(first) +
                    ") must be at least 2*(NR-1) + 1 (" + std::to_string(rows) + ")",
                e.span);
       }
-      if (s.shape[1].is_const() && s.shape[1].value != n) {
+      if (second >= 0 && second != n) {
         refuse("X-30",
-               "mode=\"ring\" signal shape[1] (" + std::to_string(s.shape[1].value) +
-                   ") must be the rank count (" + std::to_string(n) + ")",
+               "mode=\"ring\" signal shape[1] (" + std::to_string(second) + ") must be the rank count (" +
+                   std::to_string(n) + ")",
                e.span);
       }
     }
@@ -228,11 +230,11 @@ class HostRewriter {
     const bool by_rank =
         c.op == OpId::k_allgather || c.op == OpId::k_reduce_scatter || c.op == OpId::k_all_to_all;
     const auto covers = [&](const char* operand, const ExprPtr& x) {
-      if (!x->type->shape[0].is_const() || x->type->shape[0].value >= n) return;
+      const int64_t rows = scan_.extent(x->type->shape[0]);
+      if (rows < 0 || rows >= n) return;
       refuse("X-30",
-             std::string(operand) + " '" + name_of(x) + "' shape[0] (" +
-                 std::to_string(x->type->shape[0].value) + ") must cover the participating device count (" +
-                 std::to_string(n) + ")",
+             std::string(operand) + " '" + name_of(x) + "' shape[0] (" + std::to_string(rows) +
+                 ") must cover the participating device count (" + std::to_string(n) + ")",
              e.span, "take the extent from pld.world_size()");
     };
     if (by_rank) covers("target", c.target);

@@ -11,7 +11,8 @@ using ir::ExprPtr;
 using ir::OpId;
 using ir::StmtKind;
 
-WindowScan::WindowScan(const ir::Function& host, int world_size) : world_size_(world_size) {
+WindowScan::WindowScan(const ir::Function& host, int world_size)
+    : world_size_(world_size), definitions_(definitions(host.body)) {
   for (bool changed = true; changed;) {
     changed = false;
     bind(host.body, changed);
@@ -192,6 +193,33 @@ DeviceSet WindowScan::devices(const ExprPtr& window) const {
 int64_t WindowScan::size(const DeviceSet& set) const {
   if (set.world) return world_size_ > 0 ? world_size_ : -1;
   return static_cast<int64_t>(set.ranks.size());
+}
+
+/// The integer expression with the size of the world and constant definitions in place; null: it has other
+/// names.
+ExprPtr WindowScan::in_this_world(const ExprPtr& e, int depth) const {
+  constexpr int kDeepest = 64;  // a parameter may be bound again by what it is
+  if (!e || ir::const_int(e)) return e;
+  if (depth > kDeepest) return nullptr;
+  if (e->kind == ExprKind::kVar) {
+    const auto found = definitions_.find(e->var.get());
+    return found == definitions_.end() ? nullptr : in_this_world(found->second, depth + 1);
+  }
+  if (e->kind != ExprKind::kOp) return nullptr;
+  if (e->op == OpId::k_world_size)
+    return world_size_ > 0 ? ir::int_const(world_size_, e->type->dtype, e->span) : nullptr;
+  std::vector<ExprPtr> args;
+  for (const ExprPtr& a : e->args) {
+    args.push_back(in_this_world(a, depth + 1));
+    if (!args.back()) return nullptr;
+  }
+  return ir::simplify(ir::op_expr(e->op, std::move(args), e->attrs, e->type, e->span));
+}
+
+int64_t WindowScan::extent(const ir::Dim& dim) const {
+  if (dim.is_const()) return dim.value;
+  const auto value = ir::const_int(in_this_world(dim.expr));
+  return value && *value >= 0 ? *value : -1;
 }
 
 void check_pinned_ranks(const ir::Module& module, const std::vector<int>& device_ids) {

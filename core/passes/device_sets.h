@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/ir/ir.h"
+#include "core/passes/definitions.h"
 
 namespace pypto::passes {
 
@@ -39,6 +40,9 @@ class WindowScan {
   const std::vector<std::pair<DeviceSet, Span>>& pins() const { return pins_; }
   /// Number of ranks of the domain, or -1 when it is the world and that is not known.
   int64_t size(const DeviceSet& set) const;
+  /// An extent in this world, in which pld.world_size() is a number; -1 when the host knows it only when it
+  /// runs.
+  int64_t extent(const ir::Dim& dim) const;
 
  private:
   struct LoopRange {
@@ -49,8 +53,10 @@ class WindowScan {
   void bind(const ir::Block& block, bool& changed);
   void visit(const ir::Block& block);
   DeviceSet target(const ir::ExprPtr& device) const;
+  ir::ExprPtr in_this_world(const ir::ExprPtr& e, int depth = 0) const;
 
   int world_size_;
+  Definitions definitions_;
   std::unordered_map<const ir::Var*, std::set<const ir::Var*>> views_;
   std::unordered_map<const ir::Var*, LoopRange> loops_;
   std::unordered_map<const ir::Var*, ir::ExprPtr> scalars_;

@@ -36,8 +36,8 @@ Box random_box(std::mt19937& rng, int sizes) {
 TEST(CheckBoxTable, FindsWhatOverlapsOfAnySize) {
   for (int seed = 0; seed < 60; ++seed) {
     std::mt19937 rng(static_cast<uint32_t>(seed));
-    const int sizes = 1 + seed % 5;                 // elements of one size up to five
-    const int dense = seed % 3 == 0 ? 3 : 40;       // few elements, or so many that there is a hash table
+    const int sizes = 1 + seed % 5;            // elements of one size up to five
+    const int dense = seed % 3 == 0 ? 3 : 40;  // few elements, or so many that there is a hash table
     BoxTable<Element> table;
     std::vector<std::pair<Box, int>> list;
     int next = 0;
