@@ -64,6 +64,9 @@ class Explanation {
   bool cores_held(Diagnostic& d) const;
   void describe_waits(Diagnostic& d) const;
   std::string where_is(int rank) const;
+  bool uses_window(const std::vector<ArgValue>& args, int window) const;
+  /// The data order that keeps a dispatch which receives `window` from starting; null when none does.
+  const HostStep::Pred* held(const HostStep& step, int window) const;
 
   Simulation& sim_;
   std::vector<Actor*> blocked_;
@@ -169,18 +172,27 @@ bool Explanation::row_mismatch(Diagnostic& d) const {
 
 /// some ranks are in a collective that others never entered.
 bool Explanation::absent_from_collective(Diagnostic& d) const {
+  std::set<int> ordered;  // windows that are X-62's
   for (const Actor* a : blocked_) {
-    if (a->collective.name.empty()) continue;
+    if (a->collective.name.empty() || ordered.count(a->collective.window)) continue;
     const auto it = sim_.signal_uses.find(a->collective.window);
     if (it == sim_.signal_uses.end()) continue;
     std::string present;
     std::string absent;
+    bool all_held = true;  // a dispatch that was never started neither finished nor went elsewhere: X-62
     for (const int rank : sim_.domain_of_window(a->collective.window).members) {
       const bool in = it->second.entered[static_cast<size_t>(rank)] > a->collective.index;
       std::string& list = in ? present : absent;
       list += (list.empty() ? "" : ", ") + std::to_string(rank) + (in ? "" : " (" + where_is(rank) + ")");
+      all_held &= in || std::any_of(sim_.steps.begin(), sim_.steps.end(), [&](const auto& step) {
+                    return step->rank == rank && held(*step, a->collective.window);
+                  });
     }
     if (absent.empty()) continue;
+    if (all_held) {
+      ordered.insert(a->collective.window);
+      continue;
+    }
     d.id = "X-50";
     d.title = "collective entered by some ranks only";
     d.message += "; " + a->collective.name + " at " + place_text(a->site()) + " was entered by ranks " +
@@ -191,35 +203,41 @@ bool Explanation::absent_from_collective(Diagnostic& d) const {
   return false;
 }
 
+bool Explanation::uses_window(const std::vector<ArgValue>& args, int window) const {
+  return std::any_of(args.begin(), args.end(), [&](const ArgValue& a) {
+    if (!a.is_view || a.view.empty()) return false;
+    if (a.view.buffer->object <= -2) return -2 - a.view.buffer->object == window;
+    return a.view.buffer->object >= 0 && sim_.object_of(a.view).window == window;
+  });
+}
+
+const HostStep::Pred* Explanation::held(const HostStep& step, int window) const {
+  if (step.callback || step.state != HostStep::State::kPending || !uses_window(step.args, window))
+    return nullptr;
+  for (const auto& p : step.preds) {
+    if (!p.reason.empty() && sim_.steps[static_cast<size_t>(p.step)]->state != HostStep::State::kDone)
+      return &p;
+  }
+  return nullptr;
+}
+
 /// what would raise the cell is ordered after what waits for it.
 bool Explanation::held_by_order(Diagnostic& d) const {
-  auto uses_window = [&](const std::vector<ArgValue>& args, int window) {
-    return std::any_of(args.begin(), args.end(), [&](const ArgValue& a) {
-      if (!a.is_view || a.view.empty()) return false;
-      if (a.view.buffer->object <= -2) return -2 - a.view.buffer->object == window;
-      return a.view.buffer->object >= 0 && sim_.object_of(a.view).window == window;
-    });
-  };
   for (const Actor* a : blocked_) {
     if (!is_signal(*a)) continue;
     const int window = signal_of(*a).window;
     for (const auto& step : sim_.steps) {
-      if (step->callback || step->state != HostStep::State::kPending || !uses_window(step->args, window))
-        continue;
-      for (const auto& p : step->preds) {
-        if (p.reason.empty() || sim_.steps[static_cast<size_t>(p.step)]->state == HostStep::State::kDone)
-          continue;
-        d.id = "X-62";
-        d.title = "dispatch ordered after the one that waits for it";
-        const HostStep& pred = *sim_.steps[static_cast<size_t>(p.step)];
-        d.message += "; the dispatch for rank " + std::to_string(step->rank) + " at " +
-                     place_text(step->site) +
-                     " was never started: it is ordered after the dispatch for rank " +
-                     std::to_string(pred.rank) + " at " + place_text(pred.site) +
-                     " by overlapping regions of " + p.reason + ", and that dispatch waits for it";
-        d.hint = "give each rank its own slice";
-        return true;
-      }
+      const HostStep::Pred* order = held(*step, window);
+      if (!order) continue;
+      d.id = "X-62";
+      d.title = "dispatch ordered after the one that waits for it";
+      const HostStep& pred = *sim_.steps[static_cast<size_t>(order->step)];
+      d.message += "; the dispatch for rank " + std::to_string(step->rank) + " at " + place_text(step->site) +
+                   " was never started: it is ordered after the dispatch for rank " +
+                   std::to_string(pred.rank) + " at " + place_text(pred.site) +
+                   " by overlapping regions of " + order->reason + ", and that dispatch waits for it";
+      d.hint = "give each rank its own slice";
+      return true;
     }
     if (!a->task) continue;
     for (const auto& [handle, task] : a->dispatch.tasks) {
@@ -473,6 +491,11 @@ void Simulation::add_waits(Diagnostic& d) {
       for (const int rank : domains[static_cast<size_t>(b.domain)].members) {
         if (rank == w.rank || ++n > 8) continue;
         std::string state = "finished";
+        for (const auto& step : steps) {
+          if (!step->callback && step->rank == rank && step->state != HostStep::State::kDone) {
+            state = step->dispatch ? "not blocked" : "not started";
+          }
+        }
         for (const DiagnosticWait& other : d.waits) {
           if (other.rank == rank) state = "blocked at " + other.span.file_line();
         }

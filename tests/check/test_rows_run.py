@@ -434,6 +434,15 @@ def reduce(part: pld.DistributedTensor[[4, 8], pl.FP32], signal: pld.Distributed
         "EEE",
         ["dispatch for rank 1", "dispatch for rank 0", "tensor 'y'"],
     ),
+    # Every rank calls the barrier, but the second dispatch waits for the first one to release `y`.
+    "X-62 collective": (
+        "X-62",
+        body("signal = pld.tensor.barrier(signal)  # <- here")
+        | {"dispatch": "on_device(x[0], y[0], data, signal, device=r)"},
+        3,
+        "EEE",
+        ["dispatch for rank 1", "dispatch for rank 0", "tensor 'y'", "(not started)"],
+    ),
     "X-63": (
         "X-63",
         {
