@@ -83,16 +83,28 @@ class DynamicScan {
       if (shape->kind != ExprKind::kTuple || shape->items.empty()) return;
       shape = shape->items[0].get();
     }
-    if (shape->kind == ExprKind::kList || shape->kind == ExprKind::kTuple) {
-      for (size_t i = 0; i < shape->items.size(); ++i) {
-        const HostValue v = host(*shape->items[i]);
-        if (v.kind == HostKind::kDynVar) out_[param][static_cast<int>(i)] = v.text;
+    int next = 0;
+    dims(param, *shape, next);
+  }
+
+  /// The dynamic entries of a shape, numbered from `next`; `[P, *SHAPE]` spreads a bound one in place.
+  void dims(const std::string& param, const syn::Expr& shape, int& next) {
+    if (shape.kind == ExprKind::kList || shape.kind == ExprKind::kTuple) {
+      for (const auto& i : shape.items) {
+        if (i->kind == ExprKind::kStarred) {
+          dims(param, *i->items[0], next);
+          continue;
+        }
+        const HostValue v = host(*i);
+        if (v.kind == HostKind::kDynVar) out_[param][next] = v.text;
+        ++next;
       }
       return;
     }
-    const HostValue v = host(*shape);
-    for (size_t i = 0; i < v.items.size(); ++i) {
-      if (v.items[i].kind == HostKind::kDynVar) out_[param][static_cast<int>(i)] = v.items[i].text;
+    const HostValue bound = host(shape);
+    for (const HostValue& v : bound.items) {
+      if (v.kind == HostKind::kDynVar) out_[param][next] = v.text;
+      ++next;
     }
   }
 

@@ -82,13 +82,24 @@ Value FunctionBuilder::eval(const syn::Expr& e) {
     case ExprKind::kTuple:
     case ExprKind::kList: {
       std::vector<const syn::Expr*> list;
-      for (const auto& i : e.items) {
-        if (i->kind == ExprKind::kStarred) {
-          reject(ErrorClass::kUnsupportedFeatureError, i->span, "Unsupported expression type: Starred");
+      for (const auto& i : e.items)
+        list.push_back(i->kind == ExprKind::kStarred ? i->items[0].get() : i.get());
+      std::vector<Value> values = eval_operands(list);
+      std::vector<Value> flat;
+      for (size_t i = 0; i < values.size(); ++i) {
+        if (e.items[i]->kind != ExprKind::kStarred) {
+          flat.push_back(std::move(values[i]));
+          continue;
         }
-        list.push_back(i.get());
+        // `[P, *SHAPE]`: the entries of a compile-time tuple (L-14) or of an `a.shape` in place.
+        if (values[i].kind != Value::Kind::kTuple) {
+          reject(ErrorClass::kUnsupportedFeatureError, e.items[i]->span,
+                 "Unsupported expression type: Starred",
+                 "only a tuple or list known when compiling, or the shape of a tensor, can be spread with *");
+        }
+        for (Value& entry : values[i].items) flat.push_back(std::move(entry));
       }
-      Value v = Value::tuple(eval_operands(list));
+      Value v = Value::tuple(std::move(flat));
       v.is_list = e.kind == ExprKind::kList;
       return v;
     }

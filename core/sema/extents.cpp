@@ -55,7 +55,13 @@ ir::Dim FunctionBuilder::value_dim(const Value& v, const syn::Expr& e, Annotatio
 ir::Shape FunctionBuilder::read_shape(const syn::Expr& e, AnnotationUse use) {
   ir::Shape out;
   if (is_slice_entry(e)) {
-    for (const auto& i : e.items) out.push_back(read_dim(*i, use));
+    for (const auto& i : e.items) {
+      if (i->kind == ExprKind::kStarred) {  // `[P, *SHAPE]`
+        for (const ir::Dim& d : read_shape(*i->items[0], use)) out.push_back(d);
+      } else {
+        out.push_back(read_dim(*i, use));
+      }
+    }
     return out;
   }
   if (e.kind == ExprKind::kName && !find_binding(e.text) && host_lookup(e.text).kind == HostKind::kMissing) {

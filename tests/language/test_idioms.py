@@ -36,6 +36,7 @@ IDIOMS = {
     "match 3:\n    case 3: pass": "'if' and 'elif'",
     "a = b = pl.exp(x)": "one assignment per name",
     "if 0 < pl.read(x, [0, 0]) < 5: pass": "(a < b) and (b < c)",
+    "t = pl.slice(x, [4, 4], [*x])": "spread with *",
 }
 
 
