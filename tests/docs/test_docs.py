@@ -138,6 +138,22 @@ def test_reports_are_what_the_programs_say(language, page):  # 03 X-72
         assert match["text"] == now, "out of date; run: PYTHONPATH=python python tests/docs/update.py"
 
 
+@each_page
+def test_kinds_of_blocks(language, page):
+    """Programs, commands and outputs are tested above; what has no kind is a diagram."""
+    for block in blocks(page.read_text()):
+        assert block.kind in ("python", "bash", "text", ""), f"{page.name}:{block.line}: {block.kind}"
+
+
+def test_ring_diagram_follows_its_formula():
+    text = next(p for language, p in TUTORIALS if language == "en" and p.name.startswith("15-")).read_text()
+    diagram = next(b.text for b in blocks(text) if b.kind == "")
+    rows = re.findall(r"^k = (\d) +(\d) +(\d) +(\d) +(\d) ", diagram, re.MULTILINE)
+    nranks = 4
+    want = [(k, *((me + 2 * nranks - k - 2) % nranks for me in range(nranks))) for k in range(2 * (nranks - 1))]
+    assert [tuple(map(int, row)) for row in rows] == want
+
+
 # ---------------------------------------------------------------- the form of the pages
 
 
