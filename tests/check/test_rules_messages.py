@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The words 03 quotes for operands of moves and collectives on both rails, and for windows whose domain is not known."""
+
+import re
+
+import pytest
+from rows import COPY, arrays, compile_for, line_of, text_of
+
+HERE = "  # <- here"
+
+
+def move(line, **more):
+    return {"kernel": f"t = pl.load(x, [0, 0], [1, 64])\n{line}{HERE}\n{COPY}", **more}
+
+
+KERNEL = [
+    # O-1, O-30, O-33
+    ("tile.remote_load(x, 0, [0, 0], [1, 64])", ["expects a DistributedTensor target"]),
+    ("tile.remote_load(data, 0, [0, 32], [1, 64])", ["reads past the end of dimension"]),
+    ("tile.remote_load(data, 0, [1, 0], [1, 64])", ["reads past the end of dimension 0"]),
+    ("tile.remote_load(data, 0, [0, 32], [1, 64], valid_shape=[1, 33])", ["reads past the end of dimension 1"]),
+    ("tile.remote_load(data, 0, [0, 0], [1, 64], valid_shape=[1, 65])", ["valid_shape"]),  # O-32
+    ("tile.remote_load(data, 0, [0, 0], [1, 64], valid_shape=[64])", ["valid_shape"]),
+    ("tile.remote_load(data, 0, [0, 0], [1, 0])", ["shape", "0"]),
+    ("tile.remote_load(data, 0, [0, 0], [1, me])", ["shape"]),
+    # O-35, O-38
+    ("tile.remote_store(t, data, 0, [0, 1])", ["push exceeds the peer's target region in dimension 1"]),
+    ("tile.remote_store(x, data, 0, [0, 0])", ["pld.tensor.remote_store"]),
+    ("tensor.remote_store(t, data, 0, [0, 0])", ["pld.tile.remote_store"]),
+    ("tile.remote_store(t, x, 0, [0, 0])", ["DistributedTensor"]),
+    # O-51, O-53 - O-56
+    ("tensor.put(x, 0, data)", ["DistributedTensor dst"]),
+    ("tensor.get(data, 0, x)", ["DistributedTensor src"]),
+    ("tensor.get(signal, 0, data)", ["same element type"]),
+    ("tensor.put(data, 0, x[:, 0:32])", ["shape"]),
+    ("tensor.put(data, 0, x, [0, 0], [0, 0])", ["must be provided together"]),
+    ("tensor.get(data, 0, data, shape=[1, 64])", ["must be provided together"]),
+    ("tensor.put(data, 0, x, [0, -1], [0, 0], [1, 8])", ["dst_offsets dimension 1 must be non-negative"]),
+    ("tensor.put(data, 0, x, [0, 0], [-2, 0], [1, 8])", ["src_offsets dimension 0 must be non-negative"]),
+    ("tensor.get(data, 0, data, [0, 60], [0, 0], [1, 8])", ["dst subregion dimension 1 exceeds dst shape"]),
+    ("tensor.get(data, 0, data, [0, 0], [1, 0], [1, 8])", ["src subregion dimension 0 exceeds src shape"]),
+    # O-58
+    ("tensor.put(data, 0, x, chunk_rows=True)", ["chunk_rows"]),
+    ("tensor.put(data, 0, x, chunk_cols=1.5)", ["chunk_cols"]),
+    ("tensor.get(data, 0, data, chunk_cols=-3)", ["chunk_cols", "-3"]),
+    (
+        "tensor.get(data, 0, data, [0, 0], [0, 0], [n, 8])",
+        ["a dynamic leading transfer dim needs a static chunk_rows"],
+    ),
+    ("tensor.get(data, 0, data, [0, 0], [0, 0], [1, n])", ["chunk_cols"]),
+    (
+        "tensor.get(data, 0, data, chunk_rows=1, pipeline=True)",
+        ["pipeline=True requires both chunk_rows>0 and chunk_cols>0"],
+    ),
+    # D-4, O-20
+    ("tensor.allreduce(data, signal, op=7)", ["ReduceOp.Sum, Max, Min, or Prod"]),
+    ("tensor.reduce_scatter(data, signal, op='sum')", ["ReduceOp.Sum, Max, Min, or Prod"]),
+    ("system.notify(x, 0, [0, 0], 1, op=pld.NotifyOp.Set)", ["DistributedTensor"]),
+    ("system.wait(x, [0, 0], 1, cmp=pld.WaitCmp.Ge)", ["DistributedTensor"]),
+    ("system.wait(signal, [0, 0], 1)", ["cmp"]),
+    ("system.notify(signal, 0, [0, 0], 1)", ["op"]),
+    ("system.notify(signal, 0, [0, 0], 1, op=5)", ["AtomicAdd", "Set"]),
+    # O-11, O-14
+    ("system.rank(x)", ["CommCtx"]),
+    ("system.nranks(data)", ["CommCtx"]),
+    ("system.get_comm_ctx(x)", ["DistributedTensor"]),
+    # C-5, C-6, C-20 - C-28
+    ("tensor.broadcast(data, None, root=0)", ["signal cannot be None"]),
+    ("tensor.allreduce(data, None)", ["signal cannot be None"]),
+    ("tensor.reduce_scatter(data, None)", ["signal cannot be None"]),
+    ("tensor.barrier(x)", ["DistributedTensor"]),
+    ("tensor.broadcast(data, signal, root=-1)", ["root"]),
+    ("tensor.broadcast(data, signal, root=me)", ["root"]),
+    ("tensor.allreduce(data, signal, core_num=0)", ["core_num"]),
+    ("tensor.allreduce(data, signal, core_num=True)", ["core_num"]),
+    ("tensor.allreduce(data, signal, mode='mess')", ['mode must be "ring" or "mesh"']),
+    ("tensor.allgather(x, data, signal)", ["X-30", "'data' shape[0] is 1, at least 2"]),
+    ("tensor.all_to_all(x, data, data)", ["INT32"]),
+    # D-2, O-3
+    ("tensor.allred(data, signal)", ["Unknown distributed operation 'pld.tensor.allred'", "pld.tensor.allreduce"]),
+    ("mem.put(data, 0, x)", ["'pld.mem.put'", "system", "tensor", "tile"]),
+    ("frobnicate(data)", ["Unknown distributed operation 'pld.frobnicate'"]),
+    ("tensor.put(data, 0, x, None, None, None, 1)", ["put"]),  # the parameters after * are keyword-only
+    ("system.notify(signal, 0, [0, 0], 1, 0)", ["notify"]),
+]
+
+
+@pytest.mark.parametrize("call,names", KERNEL, ids=[c for c, _ in KERNEL])
+def test_in_a_kernel(call, names, load_source):
+    text = text_of(**move(f"pld.{call}"))
+    with pytest.raises(Exception) as caught:
+        compile_for(load_source(text).program, arrays(2), 2)
+    said = str(caught.value)
+    assert f".py:{line_of(text)}:" in said, said
+    for name in names:
+        assert name in said, (name, said)
+
+
+WINDOWS = {
+    "one": "[pld.world_size()], dtype=pl.INT32",
+    "two": "[pld.world_size(), 2], dtype=pl.INT32",
+    "ring": "[2 * pld.world_size() - 1, pld.world_size()], dtype=pl.INT32",
+    "few": "[2, 2], dtype=pl.INT32",
+    "short": "[1], dtype=pl.INT32",
+    "free": "[pld.world_size(), pld.world_size()], dtype=pl.INT32",
+    "rows": "[2, 64], dtype=pl.FP32",
+    "more": "[2, 64], dtype=pl.FP32",
+    "small": "[1, 64], dtype=pl.INT16",
+    "halves": "[2, 64], dtype=pl.INT16",
+    "other": "[2, 64], dtype=pl.INT16",
+    "sent": "[2, 1], dtype=pl.INT32",
+    "came": "[2, 1], dtype=pl.INT32",
+    "col": "[2, 1], dtype=pl.INT32",
+    "data": "[1, 64], dtype=pl.FP32",
+    "signal": "[4, 1], dtype=pl.INT32",
+}
+
+
+def host_text(line):
+    """The windows that the line names, a rank loop, and the statement after it."""
+    lines = []
+    for name, what in WINDOWS.items():
+        if name in ("data", "signal") or name in re.findall(r"\w+", line):
+            lines += [f"{name}_buf = pld.alloc_window_buffer({what})", f"{name} = pld.window({name}_buf, {what})"]
+    return text_of(buffers="\n".join(lines), views="pass") + f"    {line}{HERE}\n"
+
+
+HOST = [
+    # C-50
+    ("tensor.allreduce(x, one)", ["target must be a window-bound DistributedTensor"]),
+    ("tensor.broadcast(x, one, root=0)", ["target must be a window-bound DistributedTensor"]),
+    ("tensor.reduce_scatter(x, one)", ["target must be a window-bound DistributedTensor"]),
+    ("tensor.allgather(x, rows, one)", ["local_data must be a window-bound DistributedTensor"]),
+    ("tensor.all_to_all(x, rows, one)", ["input must be a window-bound DistributedTensor"]),
+    ("tensor.all_to_all_v(x, rows, col, sent, came)", ["input must be a window-bound DistributedTensor"]),
+    ("tensor.barrier(x)", ["signal must be a window-bound DistributedTensor"]),
+    # C-51 - C-54
+    (
+        "tensor.allreduce(data, one, core_num=2)",
+        ["rank-1 signal is valid only when one signal lane is required"],
+    ),
+    ("tensor.allreduce(data, two, core_num=3)", ["must be at least the required lane count"]),
+    ("tensor.allreduce(data, free)", ["rank-2 signal shape[1] must be constant"]),
+    # C-56, C-57
+    ('tensor.allreduce(data, ring, mode="ring", core_num=2)', ['mode="ring" does not support core_num > 1']),
+    ('tensor.allreduce(data, few, mode="ring")', ["must be at least 2*(NR-1) + 1"]),
+    ("tensor.allreduce(data, core_num=1000)", ["exceeds the backend AIV core count"]),
+    # C-58
+    ("tensor.allreduce(small, one)", ["target dtype must be FP16 or FP32 or BF16 or INT32, got"]),
+    ("tensor.reduce_scatter(small, one)", ["target dtype must be FP16 or FP32 or BF16 or INT32, got"]),
+    ("tensor.broadcast(small, one, root=0)", ["FP32", "got"]),
+    ("tensor.allgather(small, halves, one)", ["FP32", "got"]),
+    ("tensor.all_to_all(halves, other, one)", ["FP32", "got"]),
+    ("tensor.all_to_all_v(halves, other, col, sent, came)", ["FP32", "got"]),
+    # C-59
+    ("tensor.broadcast(data, one, root=2)", ["root (2) must be a valid rank in [0, 2)"]),
+    ("tensor.broadcast(data, one, root=-1)", ["root (-1) must be a valid rank in [0, "]),
+    ("tensor.barrier(short)", ["signal shape[0]", "participating device count"]),
+    # C-60, W-5
+    ("tensor.allreduce(rows, one)", ["is not consumed by any", "rows"]),
+    # C-5, C-6
+    ("tensor.barrier(None)", ["signal cannot be None"]),
+    ("tensor.allreduce(data, None)", ["signal cannot be None"]),
+    ("tensor.allgather(data, data, one)", ["local_data and target must be different window allocations"]),
+    ("tensor.all_to_all(rows, rows, one)", ["input and target must be different window allocations"]),
+    ("tensor.all_to_all_v(rows, more, col, sent, sent)", ["must be different window allocations"]),
+    ("tensor.all_to_all_v(rows, more, came, sent, came)", ["must be different window allocations"]),
+    ("tensor.broadcast(data, data, root=0)", ["INT32"]),
+    ('tensor.allreduce(data, one, mode="tree")', ['mode must be "ring" or "mesh"']),
+    ("tensor.allreduce(data, one, core_num=0)", ["core_num"]),
+    # 6.1: the tiers of moves and signals
+    ("system.notify(one, 0, [0], 1, op=pld.NotifyOp.Set)", ["notify", "HOST", "InCore"]),
+    ("tile.remote_load(data, 0, [0, 0], [1, 64])", ["remote_load", "HOST"]),
+    ("tensor.get(data, 0, data)", ["get", "HOST"]),
+    ("system.rank(pld.get_comm_ctx(data))", ["X-2", "rank"]),
+]
+
+
+@pytest.mark.parametrize("call,names", HOST, ids=[c for c, _ in HOST])
+def test_on_the_host(call, names, load_source):
+    text = host_text(f"pld.{call}")
+    with pytest.raises(Exception) as caught:
+        compile_for(load_source(text).program, arrays(2), 2)
+    said = str(caught.value)
+    assert f".py:{line_of(text)}:" in said, said
+    for name in names:
+        assert name in said, (name, said)
