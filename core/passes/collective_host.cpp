@@ -207,6 +207,10 @@ class HostRewriter {
                  std::to_string(n) + ")",
              e.span, "allocate the signal with pld.world_size() rows");
     }
+    if (c.ring && options_.devices && n > 16) {
+      refuse("X-30", "mode=\"ring\" takes 16 or fewer devices on a card, got " + std::to_string(n), e.span,
+             "use mode=\"mesh\", or call the ring from a kernel");
+    }
     if (c.ring && s.rank() == 2) {
       const int64_t rows = 2 * (n - 1) + 1;
       if (first >= 0 && first < rows) {

@@ -180,6 +180,7 @@ class BlockRules {
 
 void lower_collectives(ir::Module& module, const PassOptions& options) {
   check_pinned_ranks(module, options.device_ids);
+  if (options.devices) check_domain_sizes(module, options.world_size);
   warn_idle_ranks(module, options.world_size);
   check_kernel_collectives(module, options.world_size);
   BlockRules rules(module);

@@ -190,6 +190,11 @@ DeviceSet WindowScan::devices(const ExprPtr& window) const {
   return out;
 }
 
+const DeviceSet* WindowScan::of_buffer(const ir::Var* buffer) const {
+  const auto it = sets_.find(buffer);
+  return it == sets_.end() ? nullptr : &it->second;
+}
+
 int64_t WindowScan::size(const DeviceSet& set) const {
   if (set.world) return world_size_ > 0 ? world_size_ : -1;
   return static_cast<int64_t>(set.ranks.size());
@@ -245,6 +250,36 @@ void check_pinned_ranks(const ir::Module& module, const std::vector<int>& device
         throw Failure(std::move(d));
       }
     }
+  }
+}
+
+void check_domain_sizes(const ir::Module& module, int world_size) {
+  constexpr int64_t kMost = 64;
+  if (world_size <= kMost) return;
+  for (const auto& f : module.functions) {
+    if (!f->is_host() || f->is_sub_worker) continue;
+    const WindowScan scan(*f, world_size);
+    std::set<std::set<int64_t>>
+        seen;  // domains are numbered by their first buffer (03 D-51); empty: the world
+    walk_stmts(f->body, [&](const ir::StmtPtr& s) {
+      for (const auto& v : s->targets) {
+        const DeviceSet* set = scan.of_buffer(v.get());
+        if (!set) continue;
+        const bool world = set->world || static_cast<int64_t>(set->ranks.size()) == world_size;
+        if (!seen.insert(world ? std::set<int64_t>() : set->ranks).second) continue;
+        const int64_t ranks = world ? world_size : static_cast<int64_t>(set->ranks.size());
+        if (ranks <= kMost) continue;
+        Diagnostic d;
+        d.cls = ErrorClass::kCompileError;
+        d.id = "D-56";
+        d.message = "the communication domain 'comm_d" + std::to_string(seen.size() - 1) + "' of '" +
+                    f->name + "' (buffer '" + v->name + "') has " + std::to_string(ranks) +
+                    " ranks; a device takes at most " + std::to_string(kMost);
+        d.hint = "give device_ids of at most 64 devices, dispatch to fewer of them, or use the simulator";
+        d.span = s->span;
+        throw Failure(std::move(d));
+      }
+    });
   }
 }
 

@@ -38,6 +38,8 @@ class WindowScan {
   const Span& pin() const { return pin_; }
   /// The ranks that each pinned dispatch names by constants, and where it stands.
   const std::vector<std::pair<DeviceSet, Span>>& pins() const { return pins_; }
+  /// Ranks that share a buffer, by the variable that names it; null for other variables and idle buffers.
+  const DeviceSet* of_buffer(const ir::Var* buffer) const;
   /// Number of ranks of the domain, or -1 when it is the world and that is not known.
   int64_t size(const DeviceSet& set) const;
   /// An extent in this world, in which pld.world_size() is a number; -1 when the host knows it only when it
@@ -70,6 +72,9 @@ class WindowScan {
 
 /// Refuses constant ranks outside the world (03 D-32, X-6).
 void check_pinned_ranks(const ir::Module& module, const std::vector<int>& device_ids);
+
+/// Refuses communication domains of more ranks than the cards' communicators take (03 D-56).
+void check_domain_sizes(const ir::Module& module, int world_size);
 
 /// Warns of ranks of the world that no dispatch of a host function with pinned dispatches reaches (03 X-8).
 void warn_idle_ranks(ir::Module& module, int world_size);

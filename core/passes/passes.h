@@ -16,7 +16,8 @@ struct PassOptions {
   MemoryPlanner planner = MemoryPlanner::kPypto;
   bool double_buffer_c = false;
   bool analyze_auto_scopes_for_deps = false;
-  int world_size = 0;  ///< ranks of the world for distributed programs, 0 = not distributed
+  bool devices = false;  ///< compiled for cards, not for the simulator: the limits of a communicator hold
+  int world_size = 0;    ///< ranks of the world for distributed programs, 0 = not distributed
   std::vector<int>
       device_ids;  ///< of the world where it was given; empty: what is said of it comes when it runs
   /// Called after each pass with its name and the module (dumps, round-trip checks, timing).

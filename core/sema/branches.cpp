@@ -343,8 +343,10 @@ void FunctionBuilder::exec_return(const syn::Stmt& s) {
              "A scalar (" + ir::type_text(*e->type) + ") cannot be returned from kernel '" + fn->name + "'",
              "pl.write it to an output tensor");
     }
-    if (e->type->kind == ir::TypeKind::kCommCtx && in_host()) {
-      reject(ErrorClass::kParserTypeError, s.span, "A CommCtx cannot be returned to the host");
+    const bool handle = e->type->kind == ir::TypeKind::kCommCtx || e->type->kind == ir::TypeKind::kPtr;
+    if (handle && in_host()) {
+      reject(ErrorClass::kParserTypeError, s.span,
+             "A " + ir::type_text(*e->type) + " cannot be returned to the host");
     }
     if (e->type->is_tensor()) {
       mark_leaves_region(e->type);

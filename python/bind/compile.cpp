@@ -52,11 +52,12 @@ size_t fresh_warnings(const ir::Module& before, const ir::Module& after) {
 
 nb::object compile(nb::object program, const std::string& arch, const std::string& planner,
                    bool double_buffer_c, bool analyze, int world_size, std::vector<int> device_ids,
-                   nb::object after) {
+                   bool devices, nb::object after) {
   auto& source = nb::cast<PyProgram&>(program);
   ir::ModulePtr module = module_for(source, arch_from_text(arch));
   passes::PassOptions options = pass_options(planner, double_buffer_c, analyze, world_size);
   options.device_ids = std::move(device_ids);
+  options.devices = devices;
   if (!after.is_none()) {
     options.after = [after](const std::string& name, const ir::Module& m) {
       nb::gil_scoped_acquire gil;
@@ -354,7 +355,8 @@ void register_compile(nb::module_& m) {
   m.def("compile", &compile, nb::arg("program"), nb::kw_only(), nb::arg("arch") = "a2a3",
         nb::arg("planner") = "PYPTO", nb::arg("double_buffer_c") = false,
         nb::arg("analyze_auto_scopes_for_deps") = false, nb::arg("world_size") = 0,
-        nb::arg("device_ids") = std::vector<int>(), nb::arg("after").none() = nb::none());
+        nb::arg("device_ids") = std::vector<int>(), nb::arg("devices") = false,
+        nb::arg("after").none() = nb::none());
   m.def("device_form", &device_form, nb::arg("program"),
         "The lowered program as a device runs it: kernels of tiles, mixed ones as pairs (01 L-67).");
   m.def("load", &load, nb::arg("data"));

@@ -265,6 +265,7 @@ def compile(
     analyze_auto_scopes_for_deps: bool = False,
     world_size: int = 0,
     device_ids: Sequence[int] = (),
+    devices: bool = False,
     after: Callable[[str, Program], None] | None = None,
 ) -> Compiled:
     """Lowers and emits. ``after`` is called after each pass with its name and a copy of the program. Issues Python

@@ -4,6 +4,7 @@
 import re
 
 import pytest
+from pypto import CompileError
 from rows import COPY, arrays, compile_for, line_of, text_of
 
 HERE = "  # <- here"
@@ -185,3 +186,118 @@ def test_on_the_host(call, names, load_source):
     assert f".py:{line_of(text)}:" in said, said
     for name in names:
         assert name in said, (name, said)
+
+
+RING = 'pld.tensor.allreduce(data, ring, mode="ring")'
+
+
+@pytest.mark.parametrize("platform,ranks,said", [("a2a3", 17, "16 or fewer"), ("a5", 16, None), ("a5sim", 17, None)])
+def test_host_rings_on_cards(platform, ranks, said, load_source):  # C-43, C-56
+    program = load_source(host_text(RING)).program
+    if said is None:
+        compile_for(program, arrays(ranks), ranks, platform)
+        return
+    with pytest.raises(Exception, match=said) as caught:
+        compile_for(program, arrays(ranks), ranks, platform)
+    assert caught.value.diagnostic.id == "X-30" and "17" in str(caught.value)
+
+
+@pytest.mark.parametrize("platform,bound,fits", [("a2a3", "64", True), ("a5sim", "65", True), ("a5", "65", False)])
+def test_ranks_of_a_domain_on_cards(platform, bound, fits, load_source):  # D-56, 05 H-58
+    text = text_of(signal_shape="[65, 1]", bound=bound)
+    program = load_source(text).program
+    if fits:
+        compile_for(program, arrays(65), 65, platform)
+        return
+    with pytest.raises(CompileError, match="'comm_d0' of 'program' .* has 65 ranks; a device takes at most 64"):
+        compile_for(program, arrays(65), 65, platform)
+
+
+# ------------------------------------------------------------- handles and windows whose domain is not known
+
+
+SECOND = """
+@pl.jit.incore
+def pick(
+    x: pl.Tensor[[1, 64], pl.FP32],
+    y: pl.Out[pl.Tensor[[1, 64], pl.FP32]],
+    a: pld.DistributedTensor[[1, 64], pl.FP32],
+    b: pld.DistributedTensor[[1, 64], pl.FP32],
+):
+    me = pld.rank(pld.get_comm_ctx(a))
+    {line}
+    y = pl.store(pl.load(x, [0, 0], [1, 64]), [0, 0], y)
+    return y
+
+
+@pl.jit
+def second(
+    x: pl.Tensor[[1, 64], pl.FP32],
+    y: pl.Out[pl.Tensor[[1, 64], pl.FP32]],
+    a: pld.DistributedTensor[[1, 64], pl.FP32],
+    b: pld.DistributedTensor[[1, 64], pl.FP32],
+):
+    return pick(x, y, a, b)
+
+"""
+EITHER = "if me == 0:\n        w = a\n    else:\n        w = b\n    "
+CARRIED = "for i, (d,) in pl.range(3, init_values=(a,)):\n        (d,) = pl.yield_({next})\n    "
+TWO = {
+    "buffers": "a_buf = pld.alloc_window_buffer([1, 64], dtype=pl.FP32)\n"
+    "b_buf = pld.alloc_window_buffer([1, 64], dtype=pl.FP32)",
+    "views": "a = pld.window(a_buf, [1, 64], dtype=pl.FP32)\nb = pld.window(b_buf, [1, 64], dtype=pl.FP32)",
+    "dispatch": "second(x[r], y[r], a, b, device=r)",
+}
+UNKNOWN = [
+    (EITHER + "t = pld.remote_load(w, me, [0, 0], [1, 64])", ["X-17: Cannot determine the communication context"]),
+    (EITHER + "n = pld.nranks(pld.get_comm_ctx(w))", ["Cannot determine the communication context", "'a'", "'b'"]),
+    (CARRIED.replace("{next}", "b"), ["X-17: Rebinding loop-carried DistributedTensor 'd'", "'a'", "'b'"]),
+    ("for i in pl.range(3):\n        a = b", ["Rebinding loop-carried DistributedTensor 'a'"]),
+    ("c = pld.get_comm_ctx(a)\n    pl.write(b, [0, 0], c)", ["CommCtx"]),  # T-9
+    ("c = pld.get_comm_ctx(a)\n    d = c + 1", ["CommCtx"]),
+    ("if pld.get_comm_ctx(a) == pld.get_comm_ctx(b):\n        me = 0", ["CommCtx"]),
+    ("part = pl.aiv_shard(a, split=1)", ["DistributedTensor"]),  # T-11
+    ("full = pl.full([1, 64], dtype=pl.FP32, value=b)", ["DistributedTensor"]),
+    ("some = pl.array.create(2, dtype=pl.INT32)\n    some[0] = a", ["DistributedTensor"]),
+]
+
+
+@pytest.mark.parametrize("line,names", UNKNOWN, ids=range(len(UNKNOWN)))
+def test_windows_in_a_kernel(line, names, load_source):  # T-7, T-9, T-11, X-17, X-18
+    program = load_source(text_of(before=SECOND.replace("{line}", line), **TWO)).program
+    with pytest.raises(Exception) as caught:
+        compile_for(program, arrays(2), 2)
+    for name in names:
+        assert name in str(caught.value), (name, str(caught.value))
+
+
+@pytest.mark.parametrize("line", [EITHER + "t = pl.load(w, [0, 0], [1, 64])", CARRIED.replace("{next}", "d")])
+def test_windows_of_one_buffer_or_read_at_home(line, load_source):  # T-6, T-7: no peer is asked for
+    given = arrays(2)
+    compiled, _ = compile_for(load_source(text_of(before=SECOND.replace("{line}", line), **TWO)).program, given, 2)
+    compiled(*given)
+    assert (given[1] == given[0]).all()
+
+
+HANDLES = [
+    ({"dispatch": "on_device(x[r], y[r], data_buf, signal, device=r)"}, "", ["X-3", "pld.window"]),
+    ({"dispatch": "on_device(x[r], y[r], data, signal, device=data_buf + 1)"}, "", ["Ptr"]),
+    ({}, "    return data_buf\n", ["Ptr", "host"]),
+    ({}, "    return pld.get_comm_ctx(data)\n", ["CommCtx", "host"]),
+    ({"buffers": "data_buf = pld.alloc_window_buffer(2.5)"}, "", ["X-10", "integer"]),
+    ({"buffers": "data_buf = pld.alloc_window_buffer([1, 3], dtype=pl.INT4)"}, "", ["[1, 3]", "int4"]),
+    ({"kernel": "b = pld.alloc_window_buffer(64)\n" + COPY}, "", ["HOST", "InCore"]),
+    ({"kernel": "d = pld.window(data, [1, 64], dtype=pl.FP32)\n" + COPY}, "", ["HOST"]),
+    # D-21: who may call whom
+    ({"kernel": "y = on_device(x, y, data, signal)"}, "", ["'kernel'", "'on_device'"]),
+    ({"device": "program(x, y)\ny = kernel(x, y, data, signal)"}, "", ["'on_device'", "'program'"]),
+]
+
+
+@pytest.mark.parametrize("pieces,after,names", HANDLES, ids=range(len(HANDLES)))
+def test_handles_and_tiers(pieces, after, names, load_source):  # D-21, T-9, T-10, W-1, W-2
+    program = load_source(text_of(**pieces) + after).program
+    with pytest.raises(Exception) as caught:
+        compile_for(program, arrays(2), 2)
+    for name in names:
+        assert name in str(caught.value), (name, str(caught.value))

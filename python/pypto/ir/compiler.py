@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pypto import _core, _env
-from pypto._platform import resolve, writes_artifacts
+from pypto._platform import is_hardware, resolve, writes_artifacts
 from pypto._records import replace
 from pypto.backend import BackendType
 from pypto.ir import _options
@@ -104,6 +104,7 @@ def _lower(program: Any, options: CompileOptions, world_size: int) -> tuple[Any,
         "world_size": world_size,
         # The one device that stands for no configuration says nothing of the world the program is meant for.
         "device_ids": options.distributed_config.device_ids if world_size > 1 and options.distributed_config else [],
+        "devices": is_hardware(options.platform),
         "after": watch,
     }
     if profiler is None:
