@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write docs/en/operations.md from the operation table.
+"""Write docs/en/operations.md and docs/zh/operations.md from the operation table.
 
-    PYTHONPATH=python python tools/gen_op_reference.py            write it
-    PYTHONPATH=python python tools/gen_op_reference.py --check    exit 1 if the committed page differs
+    PYTHONPATH=python python tools/gen_op_reference.py            write them
+    PYTHONPATH=python python tools/gen_op_reference.py --check    exit 1 if a committed page differs
 
 Spellings, signatures and descriptions come from the native module; places, alias class and effects from
 `core/ir/ops.def`, the table that the native module is compiled from; shapes, types, numerics and examples from
-`tools/op_examples.py`, whose examples the tests run.
+`tools/op_examples.py`, whose examples the tests run. `tools/op_reference_zh.py` has the Chinese texts; what it lacks
+stays English.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import op_examples
 import op_programs
+import op_reference_zh as zh
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "core" / "ir" / "ops.def"
-PAGE = ROOT / "docs" / "en" / "operations.md"
+PAGES = {language: ROOT / "docs" / language / "operations.md" for language in ("en", "zh")}
 
 FORMS = {
     "kFormFlat": "pl",
@@ -68,6 +70,7 @@ them. Their operands: {operands}; `tx` is the tile loaded from `x`, and so on; `
 output like `x`. An example that is a word in quotes is one of the programs at the end of the page; a path is a program
 of the repository.
 """
+COLUMNS = ("Operation", "Meaning", "Shapes", "Types", "Numerics", "Places", "Result", "Effects", "Example")
 
 
 @dataclass(frozen=True)
@@ -102,31 +105,38 @@ def escape(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def page(operations: list[tuple[str, str, str, str, str]], facts: dict[tuple[str, str], Facts]) -> str:
-    """Return the page."""
-    operands = ", ".join(f"`{n}` {dtype} {shape}" for n, (dtype, shape) in op_examples.OPERANDS.items())
-    paragraphs = [p if "{operands}" not in p else textwrap.fill(p.format(operands=operands), 120)
-                  for p in HEADER.split("\n\n")]  # fmt: skip
+def page(
+    operations: list[tuple[str, str, str, str, str]], facts: dict[tuple[str, str], Facts], language: str = "en"
+) -> str:
+    """Return the page in a language."""
+    chinese = language == "zh"
+
+    def say(text: str) -> str:
+        return escape(zh.TEXTS.get(text, text) if chinese else text)
+
+    operands = ("、" if chinese else ", ").join(
+        f"`{n}` {dtype} {shape}" for n, (dtype, shape) in op_examples.OPERANDS.items()
+    )
+    paragraphs = [p if "{operands}" not in p else p.format(operands=operands) if chinese else
+                  textwrap.fill(p.format(operands=operands), 120)
+                  for p in (zh.HEADER if chinese else HEADER).split("\n\n")]  # fmt: skip
     parts = ["\n\n".join(paragraphs).rstrip() + "\n"]
     for namespace, title in TITLES.items():
         rows = [op for op in operations if op[0] == namespace]
         if not rows:
             continue
-        parts.append(
-            f"\n## {title}\n\n"
-            "| Operation | Meaning | Shapes | Types | Numerics | Places | Result | Effects | Example |\n"
-            "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
-        )
+        columns = " | ".join(say(name) for name in COLUMNS)
+        parts.append(f"\n## {say(title)}\n\n| {columns} |\n| {' | '.join(['---'] * len(COLUMNS))} |\n")
         for _, name, signature, doc, row_name in rows:
             row = facts.get((namespace, name)) or facts[namespace, row_name]  # an alias has the facts of its row
             effects = f"`{row.effects}`" if row.effects else ""
             shapes, types, numerics = op_examples.facts(namespace, name, row_name)
             parts.append(
-                f"| `{escape(f'{namespace}.{name}({signature})')}` | {escape(doc)} | {escape(shapes)} "
-                f"| {escape(types)} | {escape(numerics)} | {row.places} | {row.result} | {effects} "
+                f"| `{escape(f'{namespace}.{name}({signature})')}` | {say(doc)} | {say(shapes)} | {say(types)} "
+                f"| {say(numerics)} | {row.places} | {say(row.result)} | {effects} "
                 f"| {escape(example(namespace, name, row_name))} |\n"
             )
-    parts.append("\n## Programs\n")
+    parts.append(f"\n## {say('Programs')}\n")
     for name, text in op_programs.PROGRAMS.items():
         parts.append(f"\n### {name}\n\n```python\n{text.strip()}\n```\n")
     return "".join(parts)
@@ -153,20 +163,20 @@ def example_file(name: str) -> str:
 
 
 def main() -> int:
-    """Write or check the page."""
-    parser = argparse.ArgumentParser(description="Write docs/en/operations.md from the operation table.")
+    """Write or check the pages."""
+    parser = argparse.ArgumentParser(description="Write the operation reference from the operation table.")
     parser.add_argument("--check", action="store_true", help="compare only")
     options = parser.parse_args()
     from pypto import _core
 
-    text = page(_core.op_table(), read_table(TABLE.read_text()))
-    if options.check:
-        if not PAGE.is_file() or PAGE.read_text() != text:
-            print(f"{PAGE.relative_to(ROOT)} is out of date; run: PYTHONPATH=python python tools/gen_op_reference.py")
+    for language, file in PAGES.items():
+        text = page(_core.op_table(), read_table(TABLE.read_text()), language)
+        if not options.check:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        elif not file.is_file() or file.read_text() != text:
+            print(f"{file.relative_to(ROOT)} is out of date; run: PYTHONPATH=python python tools/gen_op_reference.py")
             return 1
-        return 0
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(text)
     return 0
 
 

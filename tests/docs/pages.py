@@ -28,7 +28,7 @@ class Block:
 
 
 def pages(language: str) -> list[Path]:
-    """Every page of a language; `operations.md` is generated and exists in English only."""
+    """Every page of a language; but `operations.md`, which is generated."""
     return sorted(p for p in (DOCS / language).rglob("*.md") if p.name != "operations.md")
 
 
@@ -60,6 +60,11 @@ def sections(text: str) -> dict[str, str]:
         elif name:
             found[name] += line + "\n"
     return found
+
+
+def anchors(page: Path) -> list[str]:
+    """The anchors of a page's headings of level 2, in order, as code hosts derive them."""
+    return [re.sub(r"[^\w\- ]", "", name.lower()).replace(" ", "-") for name in sections(page.read_text())]
 
 
 def table_rows(text: str) -> list[str]:

@@ -10,7 +10,7 @@ import textwrap
 
 import pypto.language.distributed as pld
 import pytest
-from pages import DOCS, LANGUAGES, REPORT, ROOT, blocks, pages, report, run, sections, table_rows
+from pages import DOCS, LANGUAGES, REPORT, ROOT, anchors, blocks, pages, report, run, sections, table_rows
 
 EXAMPLES = sorted(p for p in (ROOT / "examples").rglob("*.py"))
 LADDER = {p.name[:2]: p for p in EXAMPLES if p.parent.name == "distributed"}
@@ -161,6 +161,8 @@ def test_ring_diagram_follows_its_formula():
 def test_links_resolve(language, page):
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
         assert target.startswith("http") or (page.parent / target).is_file(), f"{page.name}: {target}"
+    for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):
+        assert anchor in anchors(page.parent / target if target else page), f"{page.name}: {target}#{anchor}"
     for path in re.findall(r"`((?:examples|docs|tests|tools)/[\w./-]+\.\w+)`", page.read_text()):
         assert (ROOT / path).is_file(), f"{page.name}: {path}"
 
@@ -210,8 +212,13 @@ def test_both_languages_show_the_same(page):
     rule = re.compile(r"\b[A-Z]{1,3}-\d+\b")
     for left, right in zip(*rows, strict=True):
         assert sorted(rule.findall(left)) == sorted(rule.findall(right)), (left, right)
-    links = [sorted(re.findall(r"\]\(([^)]+)\)", text.replace("../zh/", "../en/"))) for text in (english, chinese)]
-    assert links[0] == links[1]
+    assert links_of(page) == links_of(DOCS / "zh" / page.relative_to(DOCS / "en"))
+
+
+def links_of(page) -> list[tuple[str, int]]:
+    """Target and number of the section there, for each link; headings differ between the languages."""
+    found = re.findall(r"\]\(([^)#]*)(?:#([^)]+))?\)", page.read_text().replace("../zh/", "../en/"))
+    return sorted((target, anchors(page.parent / target).index(anchor) if anchor else -1) for target, anchor in found)
 
 
 # ---------------------------------------------------------------- reveal and coverage
@@ -285,7 +292,8 @@ def test_everything_exported_is_taught(name):  # 03 G-1, G-8
 # ---------------------------------------------------------------- the operation reference
 
 
-def test_operation_reference_is_up_to_date():
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_operation_reference_is_up_to_date(language):
     from pypto import _core
 
     spec = importlib.util.spec_from_file_location("gen_op_reference", ROOT / "tools" / "gen_op_reference.py")
@@ -294,6 +302,8 @@ def test_operation_reference_is_up_to_date():
 
     sys.modules[spec.name] = tool
     spec.loader.exec_module(tool)
-    now = tool.page(_core.op_table(), tool.read_table(tool.TABLE.read_text()))
-    assert tool.PAGE.read_text() == now, "out of date; run: PYTHONPATH=python python tools/gen_op_reference.py"
+    now = tool.page(_core.op_table(), tool.read_table(tool.TABLE.read_text()), language)
+    assert tool.PAGES[language].read_text() == now, (
+        "out of date; run: PYTHONPATH=python python tools/gen_op_reference.py"
+    )
     assert "pld.tensor.put(" in now and "pl.tile.load(" in now
