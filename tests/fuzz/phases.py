@@ -1,0 +1,468 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random distributed programs: phases of one-sided operations, ordered by barriers of several kinds.
+
+Within a phase no rank touches what another one writes, so a correct program has one result, which NumPy computes
+phase by phase, and no report. Without one of its barriers it has a race exactly if an operation before it and one
+after it, of different ranks, touch the same bytes of a window and one of them writes (03 M-20 - M-24).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+R, C = 6, 48  # of the window and of the tensors of each rank
+
+TEXT = """import pypto.language as pl
+import pypto.language.distributed as pld
+
+NR = pl.dynamic("NR")
+{kernels}{devices}
+
+@pl.jit.host
+def program(
+    x: pl.Tensor[[NR, {R}, {C}], {dt}],
+    y: pl.{out}[pl.Tensor[[NR, {R}, {C}], {dt}]],
+    z: pl.{out}[pl.Tensor[[NR, {R}, {C}], {dt}]],
+):
+    data_buf = pld.alloc_window_buffer([{R}, {C}], dtype={dt})
+    signal_buf = pld.alloc_window_buffer([pld.world_size(), 1], dtype=pl.INT32)
+    arrived_buf = pld.alloc_window_buffer([pld.world_size(), 1], dtype=pl.INT32)
+{loops}"""
+
+LOOP = """    for r in pl.range(pld.world_size()):
+        data = pld.window(data_buf, [{R}, {C}], dtype={dt})
+        signal = pld.window(signal_buf, [pld.world_size(), 1], dtype=pl.INT32)
+        arrived = pld.window(arrived_buf, [pld.world_size(), 1], dtype=pl.INT32)
+        device{k}(x[r], y[r], z[r], data, signal, arrived, device=r)
+"""
+
+DEVICE = """
+
+@pl.jit
+def device{k}(
+    x: pl.Tensor[[{R}, {C}], {dt}],
+    y: pl.{out}[pl.Tensor[[{R}, {C}], {dt}]],
+    z: pl.{out}[pl.Tensor[[{R}, {C}], {dt}]],
+    data: pld.DistributedTensor[[{R}, {C}], {dt}],
+    signal: pld.DistributedTensor[[NR, 1], pl.INT32],
+    arrived: pld.DistributedTensor[[NR, 1], pl.INT32],
+):
+{calls}
+    return y, z
+"""
+
+KERNEL = """
+
+@pl.jit.incore
+def kernel{k}(
+    x: pl.Tensor[[{R}, {C}], {dt}],
+    y: pl.{out}[pl.Tensor[[{R}, {C}], {dt}]],
+    z: pl.{out}[pl.Tensor[[{R}, {C}], {dt}]],
+    data: pld.DistributedTensor[[{R}, {C}], {dt}],
+    signal: pld.DistributedTensor[[NR, 1], pl.INT32],
+    arrived: pld.DistributedTensor[[NR, 1], pl.INT32],
+):
+    ctx = pld.get_comm_ctx(data)
+    me = pld.rank(ctx)
+    n = pld.nranks(ctx)
+{body}
+    return y, z
+"""
+
+
+@dataclass(frozen=True)
+class Rect:
+    """Rows [i, i + a) and columns [j, j + b)."""
+
+    i: int
+    j: int
+    a: int
+    b: int
+
+    def meets(self, o: Rect) -> bool:
+        return self.i < o.i + o.a and o.i < self.i + self.a and self.j < o.j + o.b and o.j < self.j + self.b
+
+    @property
+    def at(self) -> tuple[slice, slice]:
+        return slice(self.i, self.i + self.a), slice(self.j, self.j + self.b)
+
+    @property
+    def offsets(self) -> str:
+        return f"[{self.i}, {self.j}]"
+
+    @property
+    def shape(self) -> str:
+        return f"[{self.a}, {self.b}]"
+
+
+@dataclass(frozen=True)
+class Touch:
+    """An access of bytes of a window."""
+
+    rank: int  # who
+    owner: int  # whose slice
+    rect: Rect
+    kind: str  # "read", "write" or "add"
+
+    def conflicts(self, o: Touch) -> bool:
+        if self.rank == o.rank or self.owner != o.owner or not self.rect.meets(o.rect):
+            return False
+        return (self.kind, o.kind) not in {("read", "read"), ("add", "add")}
+
+
+@dataclass
+class World:
+    """What the program holds while NumPy runs it."""
+
+    x: np.ndarray
+    y: np.ndarray
+    z: np.ndarray
+    data: np.ndarray
+
+
+@dataclass
+class Operation:
+    lines: list[str]
+    ranks: list[int]  # that execute it
+    touches: list[Touch]
+    apply: Callable[[World, int], None]  # for one rank
+
+
+@dataclass
+class Phase:
+    """Operations, then (unless it is left out) a barrier. `rounds` > 1: in a loop with its barrier."""
+
+    operations: list[Operation] = field(default_factory=list)
+    barrier: str = "builtin"
+    rounds: int = 1
+    collective: str = ""  # before the operations; its barrier follows
+    offsets: tuple[int, ...] = ()  # "partial": each rank tells those so far away
+
+    @property
+    def touches(self) -> list[Touch]:
+        return [t for o in self.operations for t in o.touches]
+
+
+@dataclass
+class Program:
+    p: int
+    dtype: str
+    phases: list[Phase]
+    cuts: list[int]  # numbers of the phases that begin a kernel
+    seed: int
+    dispatches: bool = False  # each kernel has a rank loop of its own
+
+
+def rect(rng: np.random.Generator, like: Rect | None = None) -> Rect:
+    a = like.a if like else int(rng.integers(1, R + 1))
+    b = like.b if like else int(rng.choice([1, 8, 7, 16, 24, C]))
+    return Rect(int(rng.integers(0, R - a + 1)), int(rng.integers(0, C - b + 1)), a, b)
+
+
+def operation(rng: np.random.Generator, p: int, number: int) -> Operation | None:
+    kind = str(
+        rng.choice(["put", "put_own", "put_add", "get", "get_own", "store", "store_add", "tensor_store", "load",
+                    "load_add", "write", "read", "copy"])
+    )  # fmt: skip
+    d = int(rng.integers(0, p))
+    constant = rng.random() < 0.2  # one rank that all name
+    text = str(d) if constant else "me" if d == 0 else f"(me + {d}) % n"
+
+    def peer(me: int) -> int:
+        return d if constant else (me + d) % p
+
+    guard, ranks = "", list(range(p))
+    if rng.random() < 0.3:
+        c = int(rng.integers(0, p))
+        guard, ranks = str(rng.choice([f"me == {c}", f"me >= {c}", f"me % 2 == {c % 2}"])), []
+        ranks = [me for me in range(p) if eval(guard, {"me": me})]
+    w, s, t = (lambda r: (r, rect(rng, r), rect(rng, r)))(rect(rng))
+    touches: list[Touch] = []
+
+    def touch(owner: Callable[[int], int], area: Rect, how: str) -> None:
+        touches.extend(Touch(me, owner(me), area, how) for me in ranks)
+
+    add = ", atomic=pld.AtomicType.Add" if kind.endswith("_add") else ""
+    if kind in ("put", "put_add"):
+        lines = [f"pld.tensor.put(data, {text}, x, {w.offsets}, {s.offsets}, {w.shape}{add})"]
+        touch(peer, w, "add" if add else "write")
+
+        def apply(at: World, me: int) -> None:
+            old = at.data[peer(me)][w.at] if add else 0
+            at.data[peer(me)][w.at] = old + at.x[me][s.at]
+    elif kind == "put_own":
+        if any(peer(me) == me for me in ranks):
+            return None  # O-61
+        lines = [
+            f"pld.tensor.put(data, {text}, data, dst_offsets={w.offsets}, src_offsets={s.offsets}, shape={w.shape})"
+        ]
+        touch(lambda me: me, s, "read")
+        touch(peer, w, "write")
+
+        def apply(at: World, me: int) -> None:
+            at.data[peer(me)][w.at] = at.data[me][s.at].copy()
+    elif kind == "get":
+        lines = [f"pld.tensor.get(y, {text}, data, {s.offsets}, {w.offsets}, {w.shape})"]
+        touch(peer, w, "read")
+
+        def apply(at: World, me: int) -> None:
+            at.y[me][s.at] = at.data[peer(me)][w.at]
+    elif kind == "get_own":
+        if any(peer(me) == me for me in ranks):
+            return None
+        lines = [f"pld.tensor.get(data, {text}, data, {s.offsets}, {w.offsets}, {w.shape})"]
+        touch(peer, w, "read")
+        touch(lambda me: me, s, "write")
+
+        def apply(at: World, me: int) -> None:
+            at.data[me][s.at] = at.data[peer(me)][w.at].copy()
+    elif kind in ("store", "store_add", "tensor_store"):
+        scale = int(rng.integers(1, 3))
+        if kind == "tensor_store":
+            lines = [f"pld.tensor.remote_store(pl.slice(x, {w.shape}, {s.offsets}), data, {text}, {w.offsets})"]
+            scale = 1
+        else:
+            tile = f"pl.load(x, {s.offsets}, {w.shape})"
+            tile = tile if scale == 1 else f"pl.add({tile}, {tile})"
+            lines = [f"pld.tile.remote_store({tile}, data, {text}, {w.offsets}{add})"]
+        touch(peer, w, "add" if add else "write")
+
+        def apply(at: World, me: int) -> None:
+            old = at.data[peer(me)][w.at] if add else 0
+            at.data[peer(me)][w.at] = old + scale * at.x[me][s.at]
+    elif kind in ("load", "load_add"):
+        part = f"part{number}"
+        lines = [f"{part} = pld.tile.remote_load(data, {text}, {w.offsets}, {w.shape})"]
+        if kind == "load_add":
+            lines.append(f"{part} = pl.maximum({part}, pl.load(y, {s.offsets}, {w.shape}))")
+        lines.append(f"y = pl.store({part}, {s.offsets}, y)")
+        touch(peer, w, "read")
+
+        def apply(at: World, me: int) -> None:
+            new = at.data[peer(me)][w.at]
+            at.y[me][s.at] = np.maximum(new, at.y[me][s.at]) if kind == "load_add" else new
+    elif kind == "write":
+        lines = [f"data = pl.store(pl.load(x, {s.offsets}, {w.shape}), {w.offsets}, data)"]
+        touch(lambda me: me, w, "write")
+
+        def apply(at: World, me: int) -> None:
+            at.data[me][w.at] = at.x[me][s.at]
+    elif kind == "read":
+        lines = [f"y = pl.store(pl.load(data, {w.offsets}, {w.shape}), {s.offsets}, y)"]
+        touch(lambda me: me, w, "read")
+
+        def apply(at: World, me: int) -> None:
+            at.y[me][s.at] = at.data[me][w.at]
+    else:
+        lines = [f"data = pl.store(pl.load(y, {s.offsets}, {w.shape}), {t.offsets}, data)"]
+        touch(lambda me: me, t, "write")
+
+        def apply(at: World, me: int) -> None:
+            at.data[me][t.at] = at.y[me][s.at]
+
+    if guard:
+        lines = [f"if {guard}:"] + ["    " + line for line in lines]
+    return Operation(lines, ranks, touches, apply)
+
+
+def fits(phase: Phase, new: Operation) -> bool:
+    touches = phase.touches + new.touches
+    return not any(a.conflicts(b) for a in new.touches for b in touches)
+
+
+def make(seed: int) -> Program:
+    rng = np.random.default_rng(seed)
+    p = int(rng.choice([1, 2, 2, 3, 3, 4, 5]))
+    phases = [Phase(barrier=str(rng.choice(["builtin", "by hand"])))]  # the first stages the window
+    for _ in range(int(rng.integers(2, 7))):
+        phase = Phase(barrier=str(rng.choice(["builtin", "by hand", "by hand"])))
+        if rng.random() < 0.15:
+            phase.collective = str(rng.choice(["max", "min", "broadcast"]))  # the peers' results may come later
+        else:
+            phase.rounds = int(rng.choice([1, 1, 1, 2, 3]))
+            wanted = int(rng.integers(1, 6))
+            for n in range(40):
+                new = operation(rng, p, 100 * len(phases) + n)
+                if new and new.ranks and fits(phase, new):
+                    phase.operations.append(new)
+                if len(phase.operations) == wanted:
+                    break
+        phases.append(phase)
+    cuts = sorted({int(rng.integers(1, len(phases) + 1)) for _ in range(int(rng.integers(0, 3)))})
+    cuts = [c for c in cuts if c < len(phases)]
+    return Program(p, str(rng.choice(["FP32", "INT32", "FP16"])), phases, cuts, seed, rng.random() < 0.5)
+
+
+def make_partial(seed: int) -> Program:
+    """Barriers among some: each rank tells the ranks at a few distances, and what it knows itself with that."""
+    rng = np.random.default_rng(seed)
+    p = int(rng.choice([2, 3, 3, 4, 5]))
+    careful = rng.random() < 0.75  # else an operation may come too early
+    program = Program(p, str(rng.choice(["FP32", "INT32", "FP16"])), [], [], seed)
+    for k in range(int(rng.integers(3, 9))):
+        phase = Phase(barrier="partial", rounds=int(rng.choice([1, 1, 1, 2])) if k else 1)
+        if rng.random() < 0.15:
+            phase.barrier = "builtin"
+        phase.offsets = tuple(d for d in range(1, p) if rng.random() < 0.5)
+        program.phases.append(phase)
+        wanted = int(rng.integers(1, 5)) if k else 0
+        for n in range(30 if wanted else 0):
+            new = operation(rng, p, 100 * k + n)
+            if not new or not new.ranks or not fits(phase, new):
+                continue
+            phase.operations.append(new)
+            if careful and any(unordered_pairs(program)):
+                phase.operations.pop()
+            if len(phase.operations) == wanted:
+                break
+    program.cuts = [int(rng.integers(1, len(program.phases)))] if rng.random() < 0.4 else []
+    program.dispatches = rng.random() < 0.5
+    return program
+
+
+# ---------------------------------------------------------------- text
+
+
+def barrier(phase: Phase, count: Callable[[int], str]) -> list[str]:
+    """`count(d)`: what the cell of the rank d before this one holds when it has told of this phase."""
+    if phase.barrier == "builtin":
+        return ["signal = pld.tensor.barrier(signal)"]
+    if phase.barrier == "by hand":
+        return [
+            "for q in pl.range(n):",
+            "    pld.system.notify(arrived, q, [me, 0], 1, op=pld.NotifyOp.AtomicAdd)",
+            "for q in pl.range(n):",
+            f"    pld.system.wait(arrived, [q, 0], {count(0)}, cmp=pld.WaitCmp.Ge)",
+        ]
+    if phase.barrier == "partial":
+        tell, hear = [], []
+        for d in phase.offsets:
+            tell.append(f"pld.system.notify(arrived, (me + {d}) % n, [me, 0], 1, op=pld.NotifyOp.AtomicAdd)")
+            hear.append(f"pld.system.wait(arrived, [(me + n - {d}) % n, 0], {count(d)}, cmp=pld.WaitCmp.Ge)")
+        return tell + hear
+    return []
+
+
+def text(program: Program, without: int = -1) -> str:
+    """The program; without the barrier of phase `without`."""
+    bodies: list[list[str]] = [["y = pl.store(pl.load(x, [0, 0], [R, C]), [0, 0], y)", "pld.tensor.put(data, me, x)"]]
+    done = [0] * program.p  # credits so far, by the distance of who gives them
+    for k, phase in enumerate(program.phases):
+        if k in program.cuts:
+            bodies.append([])
+        body = bodies[-1]
+        if phase.collective:
+            call = "broadcast(data, signal, root=0)"
+            if phase.collective != "broadcast":
+                call = f"allreduce(data, signal, op=pld.ReduceOp.{phase.collective.title()})"
+            body.append(f"data = pld.tensor.{call}")
+        lines = [line for o in phase.operations for line in o.lines]
+        rounds = " + k" if phase.rounds > 1 else ""
+        order = barrier(phase, lambda d, rounds=rounds: f"{done[d] + 1}{rounds}") if k != without else []
+        if phase.rounds > 1:
+            body += [f"for k in pl.range({phase.rounds}):"] + ["    " + line for line in lines + order]
+        else:
+            body += lines + order
+        if order and phase.barrier != "builtin":
+            for d in range(program.p) if phase.barrier == "by hand" else phase.offsets:
+                done[d] += phase.rounds
+    bodies[-1].append("z = pl.store(pl.load(data, [0, 0], [R, C]), [0, 0], z)")
+    names = {"R": R, "C": C, "dt": f"pl.{program.dtype}", "out": "Out" if len(bodies) == 1 else "InOut"}
+    kernels, calls = "", []
+    for k, body in enumerate(bodies):
+        lines = "\n".join("    " + line.replace("[R, C]", f"[{R}, {C}]") for line in body)
+        kernels += KERNEL.format(k=k, body=lines, **names)
+        calls.append(f"    y, z = kernel{k}(x, y, z, data, signal, arrived)")
+    groups = calls if program.dispatches else ["\n".join(calls)]
+    devices = "".join(DEVICE.format(k=k, calls=c, **names) for k, c in enumerate(groups))
+    loops = "".join(LOOP.format(k=k, **names) for k in range(len(groups)))
+    return TEXT.format(kernels=kernels, devices=devices, loops=loops, **names)
+
+
+# ---------------------------------------------------------------- golden
+
+
+def inputs(program: Program) -> np.ndarray:
+    rng = np.random.default_rng(program.seed + 1)
+    return rng.integers(-9, 10, (program.p, R, C)).astype(
+        {"FP32": np.float32, "INT32": np.int32, "FP16": np.float16}[program.dtype]
+    )
+
+
+def golden(program: Program, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[int, set[Touch]]]:
+    """y, z, and for each step (each round of each phase) its writes that change a byte."""
+    at = World(x, x.copy(), x.copy(), x.copy())
+    loud: dict[int, set[Touch]] = {0: {Touch(me, me, Rect(0, 0, R, C), "write") for me in range(program.p)}}
+    step = -1
+    for phase in program.phases:
+        if phase.collective == "broadcast":
+            at.data[:] = at.data[0]
+        elif phase.collective:
+            at.data[:] = getattr(at.data, phase.collective)(axis=0)
+        for _ in range(phase.rounds):
+            step += 1
+            for o in phase.operations:
+                for me in o.ranks:
+                    before = at.data.copy()
+                    o.apply(at, me)
+                    for t in o.touches:
+                        if t.rank == me and t.kind != "read":
+                            changed = (before[t.owner][t.rect.at] != at.data[t.owner][t.rect.at]).any()
+                            if changed or t.kind == "add":
+                                loud.setdefault(step, set()).add(t)
+    return at.y, at.data, loud
+
+
+def removable(program: Program) -> list[int]:
+    """Phases whose barrier can be left out: no loops and no collectives on either side."""
+    ph = program.phases
+    plain = [p.rounds == 1 and not p.collective for p in ph]
+    return [k for k in range(len(ph) - 1) if plain[k] and plain[k + 1]]
+
+
+def unordered_pairs(program: Program):
+    """Conflicting accesses of two ranks that nothing orders, with their steps (03 M-10 - M-14)."""
+    ranks = range(program.p)
+    steps = [k for k, phase in enumerate(program.phases) for _ in range(phase.rounds)]
+    knows = np.full((program.p, program.p), -1)  # [r, q]: the last step of q that r knows
+    past: list[tuple[int, Touch]] = [(0, Touch(r, r, Rect(0, 0, R, C), "write")) for r in ranks]
+    for t, k in enumerate(steps):
+        phase = program.phases[k]
+        for now in phase.touches:
+            for u, old in past:
+                if u != t and old.conflicts(now) and knows[now.rank, old.rank] < u:
+                    yield (u, old), (t, now)
+        past += [(t, touch) for touch in phase.touches]
+        knows[ranks, ranks] = t
+        before = knows.copy()
+        for r in ranks:
+            for d in range(program.p) if phase.barrier == "builtin" else phase.offsets:
+                knows[r] = np.maximum(knows[r], before[(r - d) % program.p])
+    for u, old in past:
+        own = Touch(old.owner, old.owner, Rect(0, 0, R, C), "read")  # z is the own slice at the end
+        if old.conflicts(own) and knows[old.owner, old.rank] < u:
+            yield (u, old), (len(steps), own)
+
+
+def unordered(program: Program, loud: dict[int, set[Touch]]) -> bool | None:
+    """Whether it has a race; None: only if a write changes bytes, which depends on the order."""
+    pairs = list(unordered_pairs(program))
+    sure = any(all(t.kind == "read" or t in loud.get(k, set()) for k, t in pair) for pair in pairs)
+    return True if sure else None if pairs else False
+
+
+def races(program: Program, k: int, loud: dict[int, set[Touch]]) -> bool | None:
+    """Whether leaving out the barrier of phase k makes a race; None: only if a write changes bytes, which depends."""
+    whole = Rect(0, 0, R, C)
+    before = program.phases[k].touches
+    before = before + [Touch(me, me, whole, "write") for me in range(program.p)] if k == 0 else before
+    pairs = [(a, b) for a in before for b in program.phases[k + 1].touches if a.conflicts(b)]
+    if not pairs:
+        return False
+    step = sum(phase.rounds for phase in program.phases[:k])
+    known = loud.get(step, set()) | loud.get(step + 1, set())
+    sure = any(all(t.kind == "read" or t in known for t in pair) for pair in pairs)
+    return True if sure else None
