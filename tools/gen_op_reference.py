@@ -112,7 +112,7 @@ def page(
     chinese = language == "zh"
 
     def say(text: str) -> str:
-        return escape(zh.TEXTS.get(text, text) if chinese else text)
+        return escape(zh.say(text) if chinese else text)
 
     operands = ("、" if chinese else ", ").join(
         f"`{n}` {dtype} {shape}" for n, (dtype, shape) in op_examples.OPERANDS.items()
