@@ -15,6 +15,7 @@ ir::StmtPtr FunctionBuilder::make(ir::StmtKind kind, const Span& span) {
 
 void FunctionBuilder::emit_assign(const VarPtr& var, ExprPtr value, const Span& span,
                                   const TypePtr& annotated) {
+  note_host_scalar(*var, value);
   auto s = make(ir::StmtKind::kAssign, span);
   s->targets = {var};
   s->value = std::move(value);
@@ -64,6 +65,7 @@ Value FunctionBuilder::spill(const Value& v, const char* base, const Span& span)
     if (!params.empty()) rank_params_[var.get()].insert(params.begin(), params.end());
   }
   s->targets = {var};
+  note_host_scalar(*var, v.expr);
   emit(std::move(s));
   auto e = std::make_shared<ir::Expr>(*ir::var_ref(var, span));
   e->type = v.expr->type;
@@ -194,14 +196,6 @@ void FunctionBuilder::assign(const std::string& name, Value value, const Span& s
   }
   for (RegionInfo* r : regions_) {
     if (r->kind == ir::ScopeKind::kCluster) r->defined.insert(var);
-  }
-  if (in_host() && e->type->is_scalar()) {
-    loop_alias_.erase(var.get());
-    if (e->kind == ir::ExprKind::kVar) loop_alias_[var.get()] = e->var.get();
-    if (is_world_size(e))
-      world_vars_.insert(var.get());
-    else
-      world_vars_.erase(var.get());
   }
   bind(name, b);
 }

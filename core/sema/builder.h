@@ -578,6 +578,7 @@ class FunctionBuilder {
   void check_waiter(const ir::Block& body);
   void check_waiter_task(const ir::Expr& call, const Span& span);
   const LoopInfo* loop_of(const ExprPtr& e) const;
+  void note_host_scalar(const ir::Var& var, const ExprPtr& value);
   bool is_world_size(const ExprPtr& e) const;
   void check_windows();
   void note_collective(const std::string& spelling, const Span& span);

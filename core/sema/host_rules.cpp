@@ -238,17 +238,32 @@ ExprPtr FunctionBuilder::read_device(const syn::Expr& e, bool, const std::string
 
 /// The loop whose induction variable an expression is, through assigned temporaries.
 const LoopInfo* FunctionBuilder::loop_of(const ExprPtr& e) const {
-  if (!e || e->kind != ir::ExprKind::kVar) return nullptr;
-  const ir::Var* v = e->var.get();
-  for (int guard = 0; guard < 64; ++guard) {
-    const auto it = loop_alias_.find(v);
-    if (it == loop_alias_.end()) break;
-    v = it->second;
-  }
+  const ir::Expr* x = e.get();
+  while (x && x->kind == ir::ExprKind::kOp && x->op == ir::OpId::k_scalar_cast) x = x->args[0].get();
+  if (!x || x->kind != ir::ExprKind::kVar) return nullptr;
+  const auto it = loop_alias_.find(x->var.get());
+  const ir::Var* v = it == loop_alias_.end() ? x->var.get() : it->second;
   for (const auto* l : loops_) {
     if (l->var.get() == v) return l;
   }
   return nullptr;
+}
+
+/// Temporaries, parameters of inline helpers and parts of tuples stay the rank variable or the number of ranks
+/// that they were assigned (03 D-31).
+void FunctionBuilder::note_host_scalar(const ir::Var& var, const ExprPtr& value) {
+  if (!in_host() || !value->type || !value->type->is_scalar()) return;
+  const LoopInfo* loop = loop_of(value);
+  if (loop) {
+    loop_alias_[&var] = loop->var.get();
+  } else {
+    loop_alias_.erase(&var);
+  }
+  if (is_world_size(value)) {
+    world_vars_.insert(&var);
+  } else {
+    world_vars_.erase(&var);
+  }
 }
 
 void FunctionBuilder::check_dispatch(const ir::Function& callee, const std::vector<ExprPtr>& args,
