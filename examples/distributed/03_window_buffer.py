@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Step 03: window memory. Allocate it, view it, use the own slice: the object all later steps move data through.
+"""Step 03: window memory. Allocate it, view it, use your own slice: the object all later steps move data through.
 
 Teaches: pld.alloc_window_buffer, pld.window, pld.DistributedTensor; no communication yet.
 Run:     python examples/distributed/03_window_buffer.py -p a2a3sim -d 0,1
@@ -27,8 +27,8 @@ def window_roundtrip(
     data: pld.DistributedTensor[[1, SIZE], pl.FP32],
 ):
     local = pl.load(x, [0, 0], [1, SIZE])
-    data = pl.store(local, [0, 0], data)  # write the own slice
-    back = pl.load(data, [0, 0], [1, SIZE])  # read the own slice back
+    data = pl.store(local, [0, 0], data)  # write our own slice
+    back = pl.load(data, [0, 0], [1, SIZE])  # read it back
     y = pl.store(back, [0, 0], y)
     return y
 

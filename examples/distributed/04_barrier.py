@@ -35,7 +35,7 @@ def barrier_by_hand(
     for src in pl.range(nranks):
         if src != me:
             pld.system.wait(signal, [src, 0], 1, cmp=pld.WaitCmp.Ge)
-    # Everyone has arrived. Show the own signal column, cell by cell.
+    # Everyone has arrived. Show our own signal column, cell by cell.
     for i in pl.range(nranks):
         arrived = pl.read(signal, [i, 0])
         pl.write(y, [i, 0], arrived)
@@ -103,7 +103,7 @@ def builtin_program(
 
 
 def golden(n: int) -> np.ndarray:
-    """Cell i of rank r is 1 except the own one."""
+    """Cell i of rank r is 1, its own cell 0."""
     return (1 - np.eye(n, dtype=np.int32))[:, :, None]
 
 
