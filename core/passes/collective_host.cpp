@@ -136,6 +136,12 @@ class HostRewriter {
     return e && e->kind == ExprKind::kVar ? e->var->name : "operand";
   }
 
+  std::string buffer_of(const ExprPtr& window) const {
+    std::string out;
+    for (const ir::Var* b : scan_.buffers(window)) out += (out.empty() ? "" : "', '") + b->name;
+    return out;
+  }
+
   void lower(const ir::Expr& e, CodeBuilder& b) {
     CollectiveCall c = collective_call(e);
     const int64_t blocks = std::max<int64_t>(1, e.attrs.get_int(ir::AttrKey::k_core_num, 1));
@@ -144,8 +150,9 @@ class HostRewriter {
     if (set.empty()) {
       if (c.target) {
         refuse("X-12",
-               "Window '" + name_of(c.target) + "' is not consumed by any dispatch, so pld.tensor." +
-                   collective_name(c.op) + " has no devices to run on",
+               "window buffer '" + buffer_of(c.target) + "' of '" + name_of(c.target) +
+                   "' is not consumed by any dispatch, so pld.tensor." + collective_name(c.op) +
+                   " has no devices to run on",
                e.span, "pass a view of the buffer to a dispatch with device=");
       }
       // A barrier's own signal that no dispatch takes: the ranks that the program uses.

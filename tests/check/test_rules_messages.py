@@ -158,7 +158,7 @@ HOST = [
     ("tensor.broadcast(data, one, root=-1)", ["root (-1) must be a valid rank in [0, "]),
     ("tensor.barrier(short)", ["signal shape[0]", "participating device count"]),
     # C-60, W-5
-    ("tensor.allreduce(rows, one)", ["is not consumed by any", "rows"]),
+    ("tensor.allreduce(rows, one)", ["is not consumed by any", "'rows_buf'"]),
     # C-5, C-6
     ("tensor.barrier(None)", ["signal cannot be None"]),
     ("tensor.allreduce(data, None)", ["signal cannot be None"]),

@@ -58,7 +58,8 @@ def kernels_of(native: Any, entry: str, kernels: dict[str, Kernel]) -> dict[str,
             continue
         seen.add(name)
         mentioned = _listing.names_in(by_name[name])
-        todo += [n for n in by_name if n in mentioned and n not in seen]
+        # The text names generated functions (`builtin.tensor.…`) without their dots.
+        todo += [n for n in by_name if n not in seen and (n in mentioned or n.replace(".", "_") in mentioned)]
     return {name: k for name, k in kernels.items() if name in seen}
 
 
@@ -170,11 +171,7 @@ def device_entries(native: Any) -> list[str]:
         kind = function.func_type.name
         if name == native.entry or function.is_sub_worker or name in native.sub_workers:
             continue
-        if (
-            name.startswith("builtin.")
-            or kind == "Orchestration"
-            or (kind in ("Opaque", "Graph") and name in mentioned)
-        ):
+        if kind == "Orchestration" or (kind in ("Opaque", "Graph") and name in mentioned):
             result.append(name)
     return result
 
