@@ -237,6 +237,12 @@ Value FunctionBuilder::read_binding(const std::string& name, const BindingPtr& b
            "X-34: '" + name + "' is the result of an operation that produces no value",
            "use the operation's destination instead", {{"the operation", b->span}});
   }
+  if (b->kind == Binding::Kind::kVar && b->type->is_window() && in_host() && place() != ir::kPlaceHost) {
+    reject(ErrorClass::kParserTypeError, span,
+           "X-7: a device scope of the HOST orchestrator '" + fn->name + "' receives the window '" + name +
+               "', but such a scope has no device=",
+           "put its body in a device orchestration and dispatch that with device=r");
+  }
   for (LoopInfo* l : loops_) {
     if (l->frame != frame_) continue;
     const auto it = l->entry.find(name);

@@ -48,7 +48,21 @@ class P:
 BUF = "b = pld.alloc_window_buffer([1, 64], dtype=pl.FP32)\nw = pld.window(b, [1, 64], dtype=pl.FP32)\n"
 LOOP = BUF + "for r in pl.range({}):\n    self.win(x[r], w, device={})"
 
+SCOPE = "with pl.at(level=pl.Level.CHIP, role=pl.Role.Orchestrator):\n    with pl.at(level=pl.Level.CORE_GROUP):\n"
+
 CASES = [
+    # D-22: intermediates stand at the top level
+    (
+        "for r in pl.range(2):\n    t = pl.create_tensor([1, 64], dtype=pl.FP32)\n    self.plain(x[r], t, 1, device=r)",
+        d.InvalidOperationError,
+        ["pl.create_tensor", "inside a loop of the HOST orchestrator 'host'", "hoist it above the loop"],
+    ),
+    # D-33, X-7: a device scope has no device=
+    (
+        BUF + SCOPE + "        w[:] = x[0]",
+        d.ParserTypeError,
+        ["X-7", "the window 'w'", "has no device=", "dispatch that with device=r"],
+    ),
     # W-2, X-10
     ("pld.alloc_window_buffer(64)", d.ParserError, ["must appear as the RHS of a simple assignment"]),
     (
