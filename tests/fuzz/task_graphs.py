@@ -166,6 +166,42 @@ def text(graph: Graph) -> str:
     return HEAD.format(**names) + "\n".join(lines) + "\n" + TAIL.format(**names)
 
 
+CALLED = """
+
+@pl.jit.incore
+def combine{n}(
+    u: pl.Tensor[[{h}, {w}], pl.{dt}], v: pl.Tensor[[{h}, {w}], pl.{dt}], out: pl.Out[pl.Tensor[[{h}, {w}], pl.{dt}]]
+):
+    total = pl.add(pl.add(pl.load(u, [0, 0], [{h}, {w}]), pl.load(v, [0, 0], [{h}, {w}])), {plus})
+    out = pl.store(total, [0, 0], out)
+    return out
+"""
+
+
+def automatic_text(graph: Graph) -> str:
+    """The same with tasks that are calls with slices, ordered by what they read and write (01 L-159)."""
+    kernels, lines = "", []
+    names = {"R": R, "C": C, "dt": graph.dtype}
+    for task in graph.tasks:
+        t = task.blocks[0].target
+        kernels += CALLED.format(n=task.number, h=t.h, w=t.w, plus=task.plus, **names)
+        for block in task.blocks:
+            sources = block.sources * 2 if len(block.sources) == 1 else block.sources
+            operands = [
+                f"pl.slice({p.tensor}, [{p.h}, {p.w}], [{p.i}, {p.j}])"
+                if (task.number + p.i) % 2
+                else f"{p.tensor}[{p.i}:{p.i + p.h}, {p.j}:{p.j + p.w}]"
+                for p in [*sources, block.target]
+            ]
+            lines.append(f"    combine{task.number}({', '.join(operands)})")
+    head, begin = HEAD.split("@pl.jit\n")
+    return (
+        (head.rstrip() + "\n" + kernels + "\n\n@pl.jit\n" + begin).format(**names)
+        + "\n".join(lines)
+        + ("\n" + TAIL.format(**names))
+    )
+
+
 # ---------------------------------------------------------------- golden
 
 
@@ -174,12 +210,13 @@ def inputs(graph: Graph) -> np.ndarray:
     return values.astype({"FP32": np.float32, "INT32": np.int32}[graph.dtype])
 
 
-def golden(graph: Graph, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """o, p and q; notes which writes change a byte."""
+def golden(graph: Graph, x: np.ndarray, twice: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """o, p and q; notes which writes change a byte. `twice`: a task with one source adds it to itself."""
     at = {"a": x.copy(), "b": x + 1, "o": x + 2, "p": x + 3}
     for task in graph.tasks:
         for block in task.blocks:
-            new = sum(at[s.tensor][s.at] for s in block.sources) + task.plus
+            sources = block.sources * 2 if twice and len(block.sources) == 1 else block.sources
+            new = sum(at[s.tensor][s.at] for s in sources) + task.plus
             block.loud = bool((at[block.target.tensor][block.target.at] != new).any())
             at[block.target.tensor][block.target.at] = new
     return at["o"], at["p"], at["a"] + at["b"]
