@@ -154,6 +154,7 @@ class Program:
     cuts: list[int]  # numbers of the phases that begin a kernel
     seed: int
     dispatches: bool = False  # each kernel has a rank loop of its own
+    blocks: int = 1  # of one launch on each rank
 
 
 def rect(rng: np.random.Generator, like: Rect | None = None) -> Rect:
@@ -162,7 +163,8 @@ def rect(rng: np.random.Generator, like: Rect | None = None) -> Rect:
     return Rect(int(rng.integers(0, R - a + 1)), int(rng.integers(0, C - b + 1)), a, b)
 
 
-def operation(rng: np.random.Generator, p: int, number: int) -> Operation | None:
+def operation(rng: np.random.Generator, p: int, number: int, blocks: int = 1) -> Operation | None:
+    """One operation of every rank, or of all blocks of every rank: actor `u` is block u % blocks of rank u // blocks."""
     kind = str(
         rng.choice(["put", "put_own", "put_add", "get", "get_own", "store", "store_add", "tensor_store", "load",
                     "load_add", "write", "read", "copy"])
@@ -171,54 +173,62 @@ def operation(rng: np.random.Generator, p: int, number: int) -> Operation | None
     constant = rng.random() < 0.2  # one rank that all name
     text = str(d) if constant else "me" if d == 0 else f"(me + {d}) % n"
 
-    def peer(me: int) -> int:
-        return d if constant else (me + d) % p
+    def own(u: int) -> int:
+        return u // blocks
 
-    guard, ranks = "", list(range(p))
-    if rng.random() < 0.3:
-        c = int(rng.integers(0, p))
-        guard, ranks = str(rng.choice([f"me == {c}", f"me >= {c}", f"me % 2 == {c % 2}"])), []
-        ranks = [me for me in range(p) if eval(guard, {"me": me})]
+    def peer(u: int) -> int:
+        return d if constant else (own(u) + d) % p
+
+    who, actors = ("me" if blocks == 1 else "u"), p * blocks
+    guard, ranks = "", list(range(actors))
+    if rng.random() < (0.3 if blocks == 1 else 0.6):
+        c = int(rng.integers(0, actors))
+        guard = str(rng.choice([f"{who} == {c}", f"{who} >= {c}", f"{who} % 2 == {c % 2}"]))
+        ranks = [u for u in range(actors) if eval(guard, {who: u})]
+    mine = "" if blocks == 1 else f" + b * {R}"  # each block has rows of its own in y
     w, s, t = (lambda r: (r, rect(rng, r), rect(rng, r)))(rect(rng))
     touches: list[Touch] = []
 
     def touch(owner: Callable[[int], int], area: Rect, how: str) -> None:
-        touches.extend(Touch(me, owner(me), area, how) for me in ranks)
+        touches.extend(Touch(u, owner(u), area, how) for u in ranks)
+
+    def in_y(area: Rect) -> str:
+        return f"[{area.i}{mine}, {area.j}]"
 
     add = ", atomic=pld.AtomicType.Add" if kind.endswith("_add") else ""
     if kind in ("put", "put_add"):
         lines = [f"pld.tensor.put(data, {text}, x, {w.offsets}, {s.offsets}, {w.shape}{add})"]
         touch(peer, w, "add" if add else "write")
 
-        def apply(at: World, me: int) -> None:
-            old = at.data[peer(me)][w.at] if add else 0
-            at.data[peer(me)][w.at] = old + at.x[me][s.at]
+        def apply(at: World, u: int) -> None:
+            old = at.data[peer(u)][w.at] if add else 0
+            at.data[peer(u)][w.at] = old + at.x[own(u)][s.at]
     elif kind == "put_own":
-        if any(peer(me) == me for me in ranks):
+        if any(peer(u) == own(u) for u in ranks):
             return None  # O-61
         lines = [
             f"pld.tensor.put(data, {text}, data, dst_offsets={w.offsets}, src_offsets={s.offsets}, shape={w.shape})"
         ]
-        touch(lambda me: me, s, "read")
+        touch(own, s, "read")
         touch(peer, w, "write")
 
-        def apply(at: World, me: int) -> None:
-            at.data[peer(me)][w.at] = at.data[me][s.at].copy()
+        def apply(at: World, u: int) -> None:
+            at.data[peer(u)][w.at] = at.data[own(u)][s.at].copy()
     elif kind == "get":
-        lines = [f"pld.tensor.get(y, {text}, data, {s.offsets}, {w.offsets}, {w.shape})"]
+        lines = [f"pld.tensor.get(y, {text}, data, {in_y(s)}, {w.offsets}, {w.shape})"]
         touch(peer, w, "read")
 
-        def apply(at: World, me: int) -> None:
-            at.y[me][s.at] = at.data[peer(me)][w.at]
+        def apply(at: World, u: int) -> None:
+            at.y[u][s.at] = at.data[peer(u)][w.at]
     elif kind == "get_own":
-        if any(peer(me) == me for me in ranks):
+        if any(peer(u) == own(u) for u in ranks):
             return None
         lines = [f"pld.tensor.get(data, {text}, data, {s.offsets}, {w.offsets}, {w.shape})"]
         touch(peer, w, "read")
-        touch(lambda me: me, s, "write")
+        touch(own, s, "write")
 
-        def apply(at: World, me: int) -> None:
-            at.data[me][s.at] = at.data[peer(me)][w.at].copy()
+        def apply(at: World, u: int) -> None:
+            at.data[own(u)][s.at] = at.data[peer(u)][w.at].copy()
     elif kind in ("store", "store_add", "tensor_store"):
         scale = int(rng.integers(1, 3))
         if kind == "tensor_store":
@@ -230,38 +240,38 @@ def operation(rng: np.random.Generator, p: int, number: int) -> Operation | None
             lines = [f"pld.tile.remote_store({tile}, data, {text}, {w.offsets}{add})"]
         touch(peer, w, "add" if add else "write")
 
-        def apply(at: World, me: int) -> None:
-            old = at.data[peer(me)][w.at] if add else 0
-            at.data[peer(me)][w.at] = old + scale * at.x[me][s.at]
+        def apply(at: World, u: int) -> None:
+            old = at.data[peer(u)][w.at] if add else 0
+            at.data[peer(u)][w.at] = old + scale * at.x[own(u)][s.at]
     elif kind in ("load", "load_add"):
         part = f"part{number}"
         lines = [f"{part} = pld.tile.remote_load(data, {text}, {w.offsets}, {w.shape})"]
         if kind == "load_add":
-            lines.append(f"{part} = pl.maximum({part}, pl.load(y, {s.offsets}, {w.shape}))")
-        lines.append(f"y = pl.store({part}, {s.offsets}, y)")
+            lines.append(f"{part} = pl.maximum({part}, pl.load(y, {in_y(s)}, {w.shape}))")
+        lines.append(f"y = pl.store({part}, {in_y(s)}, y)")
         touch(peer, w, "read")
 
-        def apply(at: World, me: int) -> None:
-            new = at.data[peer(me)][w.at]
-            at.y[me][s.at] = np.maximum(new, at.y[me][s.at]) if kind == "load_add" else new
+        def apply(at: World, u: int) -> None:
+            new = at.data[peer(u)][w.at]
+            at.y[u][s.at] = np.maximum(new, at.y[u][s.at]) if kind == "load_add" else new
     elif kind == "write":
         lines = [f"data = pl.store(pl.load(x, {s.offsets}, {w.shape}), {w.offsets}, data)"]
-        touch(lambda me: me, w, "write")
+        touch(own, w, "write")
 
-        def apply(at: World, me: int) -> None:
-            at.data[me][w.at] = at.x[me][s.at]
+        def apply(at: World, u: int) -> None:
+            at.data[own(u)][w.at] = at.x[own(u)][s.at]
     elif kind == "read":
-        lines = [f"y = pl.store(pl.load(data, {w.offsets}, {w.shape}), {s.offsets}, y)"]
-        touch(lambda me: me, w, "read")
+        lines = [f"y = pl.store(pl.load(data, {w.offsets}, {w.shape}), {in_y(s)}, y)"]
+        touch(own, w, "read")
 
-        def apply(at: World, me: int) -> None:
-            at.y[me][s.at] = at.data[me][w.at]
+        def apply(at: World, u: int) -> None:
+            at.y[u][s.at] = at.data[own(u)][w.at]
     else:
-        lines = [f"data = pl.store(pl.load(y, {s.offsets}, {w.shape}), {t.offsets}, data)"]
-        touch(lambda me: me, t, "write")
+        lines = [f"data = pl.store(pl.load(y, {in_y(s)}, {w.shape}), {t.offsets}, data)"]
+        touch(own, t, "write")
 
-        def apply(at: World, me: int) -> None:
-            at.data[me][t.at] = at.y[me][s.at]
+        def apply(at: World, u: int) -> None:
+            at.data[own(u)][t.at] = at.y[u][s.at]
 
     if guard:
         lines = [f"if {guard}:"] + ["    " + line for line in lines]
@@ -320,6 +330,29 @@ def make_partial(seed: int) -> Program:
                 break
     program.cuts = [int(rng.integers(1, len(program.phases)))] if rng.random() < 0.4 else []
     program.dispatches = rng.random() < 0.5
+    return program
+
+
+def make_blocks(seed: int) -> Program:
+    """The same with several blocks on each rank, which are as unordered as ranks (01 L-168)."""
+    rng = np.random.default_rng(seed)
+    p, blocks = int(rng.choice([1, 2, 2, 3])), int(rng.choice([2, 2, 3]))
+    careful = rng.random() < 0.75
+    program = Program(p, str(rng.choice(["FP32", "INT32", "FP16"])), [], [], seed, blocks=blocks)
+    for k in range(int(rng.integers(2, 7))):
+        phase = Phase(barrier="partial" if rng.random() < 0.5 else "by hand", rounds=1 + int(k > 0 and k % 3 == 0))
+        phase.offsets = tuple(d for d in range(1, p * blocks) if rng.random() < 0.5)
+        program.phases.append(phase)
+        wanted = int(rng.integers(1, 6)) if k else 0
+        for n in range(40 if wanted else 0):
+            new = operation(rng, p, 100 * k + n, blocks)
+            if not new or not new.ranks or not fits(phase, new):
+                continue
+            phase.operations.append(new)
+            if careful and any(unordered_pairs(program)):
+                phase.operations.pop()
+            if len(phase.operations) == wanted:
+                break
     return program
 
 
@@ -382,6 +415,72 @@ def text(program: Program, without: int = -1) -> str:
     return TEXT.format(kernels=kernels, devices=devices, loops=loops, **names)
 
 
+BLOCKS_TEXT = """import pypto.language as pl
+import pypto.language.distributed as pld
+
+NR = pl.dynamic("NR")
+CELLS = pl.dynamic("CELLS")
+
+
+@pl.jit
+def device(
+    x: pl.Tensor[[{R}, {C}], {dt}],
+    y: pl.Out[pl.Tensor[[{rows}, {C}], {dt}]],
+    z: pl.Out[pl.Tensor[[{R}, {C}], {dt}]],
+    data: pld.DistributedTensor[[{R}, {C}], {dt}],
+    arrived: pld.DistributedTensor[[CELLS, {blocks}], pl.INT32],
+):
+    ctx = pld.get_comm_ctx(data)
+    me = pld.rank(ctx)
+    n = pld.nranks(ctx)
+    with pl.spmd({blocks}, name_hint="blocks"):
+        b = pl.tile.get_block_idx()
+        u = me * {blocks} + b
+{body}
+    return y, z
+
+
+@pl.jit.host
+def program(
+    x: pl.Tensor[[NR, {R}, {C}], {dt}],
+    y: pl.Out[pl.Tensor[[NR, {rows}, {C}], {dt}]],
+    z: pl.Out[pl.Tensor[[NR, {R}, {C}], {dt}]],
+):
+    data_buf = pld.alloc_window_buffer([{R}, {C}], dtype={dt})
+    arrived_buf = pld.alloc_window_buffer([pld.world_size() * {blocks}, {blocks}], dtype=pl.INT32)
+    for r in pl.range(pld.world_size()):
+        data = pld.window(data_buf, [{R}, {C}], dtype={dt})
+        arrived = pld.window(arrived_buf, [pld.world_size() * {blocks}, {blocks}], dtype=pl.INT32)
+        device(x[r], y[r], z[r], data, arrived, device=r)
+"""
+
+
+def blocks_text(program: Program) -> str:
+    b, actors = program.blocks, f"(n * {program.blocks})"
+    body = [
+        f"y = pl.store(pl.load(x, [0, 0], [{R}, {C}]), [b * {R}, 0], y)",
+        "if b == 0:",
+        "    pld.tensor.put(data, me, x)",
+    ]
+    done = [0] * (program.p * b)
+    for phase in program.phases:
+        lines = [line for o in phase.operations for line in o.lines]
+        rounds = " + k" if phase.rounds > 1 else ""
+        everybody = phase.barrier == "by hand"
+        tell, hear = [], []
+        for d in range(program.p * b) if everybody else phase.offsets:
+            to, of = f"(u + {d}) % {actors}", f"(u + {actors} - {d}) % {actors}"
+            tell.append(f"pld.system.notify(arrived, ({to}) // {b}, [u, ({to}) % {b}], 1, op=pld.NotifyOp.AtomicAdd)")
+            hear.append(f"pld.system.wait(arrived, [{of}, b], {done[d] + 1}{rounds}, cmp=pld.WaitCmp.Ge)")
+            done[d] += phase.rounds
+        lines += tell + hear
+        body += [f"for k in pl.range({phase.rounds}):"] + ["    " + line for line in lines] if rounds else lines
+    body += ["if b == 0:", f"    z = pl.store(pl.load(data, [0, 0], [{R}, {C}]), [0, 0], z)"]
+    return BLOCKS_TEXT.format(
+        R=R, C=C, dt=f"pl.{program.dtype}", rows=R * b, blocks=b, body="\n".join("        " + line for line in body)
+    )
+
+
 # ---------------------------------------------------------------- golden
 
 
@@ -392,10 +491,15 @@ def inputs(program: Program) -> np.ndarray:
     )
 
 
+def staging(program: Program) -> list[Touch]:
+    """What comes before all: block 0 of each rank fills its slice."""
+    return [Touch(r * program.blocks, r, Rect(0, 0, R, C), "write") for r in range(program.p)]
+
+
 def golden(program: Program, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[int, set[Touch]]]:
     """y, z, and for each step (each round of each phase) its writes that change a byte."""
-    at = World(x, x.copy(), x.copy(), x.copy())
-    loud: dict[int, set[Touch]] = {0: {Touch(me, me, Rect(0, 0, R, C), "write") for me in range(program.p)}}
+    at = World(x, np.repeat(x, program.blocks, axis=0), x.copy(), x.copy())
+    loud: dict[int, set[Touch]] = {0: set(staging(program))}
     step = -1
     for phase in program.phases:
         if phase.collective == "broadcast":
@@ -413,7 +517,7 @@ def golden(program: Program, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, dic
                             changed = (before[t.owner][t.rect.at] != at.data[t.owner][t.rect.at]).any()
                             if changed or t.kind == "add":
                                 loud.setdefault(step, set()).add(t)
-    return at.y, at.data, loud
+    return at.y.reshape(program.p, program.blocks * R, C), at.data, loud
 
 
 def removable(program: Program) -> list[int]:
@@ -425,10 +529,10 @@ def removable(program: Program) -> list[int]:
 
 def unordered_pairs(program: Program):
     """Conflicting accesses of two ranks that nothing orders, with their steps (03 M-10 - M-14)."""
-    ranks = range(program.p)
+    actors = range(program.p * program.blocks)
     steps = [k for k, phase in enumerate(program.phases) for _ in range(phase.rounds)]
-    knows = np.full((program.p, program.p), -1)  # [r, q]: the last step of q that r knows
-    past: list[tuple[int, Touch]] = [(0, Touch(r, r, Rect(0, 0, R, C), "write")) for r in ranks]
+    knows = np.full((len(actors), len(actors)), -1)  # [u, v]: the last step of v that u knows
+    past = [(0, touch) for touch in staging(program)]
     for t, k in enumerate(steps):
         phase = program.phases[k]
         for now in phase.touches:
@@ -436,14 +540,14 @@ def unordered_pairs(program: Program):
                 if u != t and old.conflicts(now) and knows[now.rank, old.rank] < u:
                     yield (u, old), (t, now)
         past += [(t, touch) for touch in phase.touches]
-        knows[ranks, ranks] = t
+        knows[actors, actors] = t
         before = knows.copy()
-        for r in ranks:
-            for d in range(program.p) if phase.barrier == "builtin" else phase.offsets:
-                knows[r] = np.maximum(knows[r], before[(r - d) % program.p])
+        for u in actors:
+            for d in actors if phase.barrier != "partial" else phase.offsets:
+                knows[u] = np.maximum(knows[u], before[(u - d) % len(actors)])
     for u, old in past:
-        own = Touch(old.owner, old.owner, Rect(0, 0, R, C), "read")  # z is the own slice at the end
-        if old.conflicts(own) and knows[old.owner, old.rank] < u:
+        own = Touch(old.owner * program.blocks, old.owner, Rect(0, 0, R, C), "read")  # block 0: z at the end
+        if old.conflicts(own) and knows[own.rank, old.rank] < u:
             yield (u, old), (len(steps), own)
 
 
@@ -456,9 +560,7 @@ def unordered(program: Program, loud: dict[int, set[Touch]]) -> bool | None:
 
 def races(program: Program, k: int, loud: dict[int, set[Touch]]) -> bool | None:
     """Whether leaving out the barrier of phase k makes a race; None: only if a write changes bytes, which depends."""
-    whole = Rect(0, 0, R, C)
-    before = program.phases[k].touches
-    before = before + [Touch(me, me, whole, "write") for me in range(program.p)] if k == 0 else before
+    before = program.phases[k].touches + (staging(program) if k == 0 else [])
     pairs = [(a, b) for a in before for b in program.phases[k + 1].touches if a.conflicts(b)]
     if not pairs:
         return False

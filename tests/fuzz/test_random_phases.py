@@ -42,22 +42,26 @@ def reports() -> list:
     return [d for d in last_report().diagnostics if d.severity != "note" and d.id != "X-55"]
 
 
-def compile_for(program, p: int, x: np.ndarray, platform: str):
+def outputs(x: np.ndarray, blocks: int) -> list[np.ndarray]:
+    return [np.full((len(x), blocks * phases.R, phases.C), 77, x.dtype), np.full_like(x, 77)]
+
+
+def compile_for(program, p: int, x: np.ndarray, platform: str, blocks: int = 1):
     world = DistributedConfig(device_ids=[2 * r + 1 for r in range(p)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return program.compile(x, x.copy(), x.copy(), config=RunConfig(platform=platform, distributed_config=world))
+        return program.compile(x, *outputs(x, blocks), config=RunConfig(platform=platform, distributed_config=world))
 
 
-def run(compiled, x: np.ndarray, **sim) -> tuple[np.ndarray, np.ndarray]:
-    y, z = np.full_like(x, 77), np.full_like(x, 77)
+def run(compiled, x: np.ndarray, blocks: int = 1, **sim) -> list[np.ndarray]:
+    y, z = outputs(x, blocks)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         compiled(x, y, z, config=RunConfig(platform=compiled.platform, sim=SimOptions(**sim)))
-    return y, z
+    return [y, z]
 
 
-def equal(compiled, x: np.ndarray, want_y: np.ndarray, want_z: np.ndarray, seed: int) -> None:
+def equal(compiled, x: np.ndarray, want_y: np.ndarray, want_z: np.ndarray, seed: int, blocks: int = 1) -> None:
     """Under every schedule, without a report."""
     slow = {seed % len(x): 3}
     for sim in (
@@ -65,16 +69,16 @@ def equal(compiled, x: np.ndarray, want_y: np.ndarray, want_z: np.ndarray, seed:
         {"checks": "strict", "schedule": "explore", "seed": seed, "delay_remote": True, "rank_weights": slow},
         {"checks": "off", "schedule": "timed"},
     ):
-        y, z = run(compiled, x, **sim)
+        y, z = run(compiled, x, blocks, **sim)
         assert reports() == [], (seed, sim)
         np.testing.assert_array_equal(y, want_y, err_msg=f"seed {seed} {sim}")
         np.testing.assert_array_equal(z, want_z, err_msg=f"seed {seed} {sim}")
 
 
-def races(compiled, x: np.ndarray, **sim) -> bool:
+def races(compiled, x: np.ndarray, blocks: int = 1, **sim) -> bool:
     """Whether a race is reported: an error, or (between dispatches that the host orders, 03 M-33) a warning."""
     try:
-        run(compiled, x, **sim)
+        run(compiled, x, blocks, **sim)
     except Exception as error:
         assert "X-40" in str(error), error
         return True
@@ -116,21 +120,22 @@ def check(seed: int, folder: Path) -> Counter:
     return found
 
 
-def check_partial(seed: int, folder: Path) -> Counter:
-    """Ranks that tell only some of the others."""
-    program = phases.make_partial(seed)
+def check_partial(kind: str, seed: int, folder: Path) -> Counter:
+    """Ranks, or blocks of ranks, that tell only some of the others."""
+    make, text = MAKERS[kind]
+    program = make(seed)
     x = phases.inputs(program)
     want_y, want_z, loud = phases.golden(program, x)
     want = phases.unordered(program, loud)
     platform = ("a2a3sim", "a5sim")[seed % 2]
-    compiled = compile_for(load(phases.text(program), folder, f"partial_{seed}"), program.p, x, platform)
+    compiled = compile_for(load(text(program), folder, f"{kind}_{seed}"), program.p, x, platform, program.blocks)
     if want is None:
         return Counter()
     if not want:
-        equal(compiled, x, want_y, want_z, seed)
+        equal(compiled, x, want_y, want_z, seed, program.blocks)
         return Counter({"no race": 1})
     for sim in ({}, {"schedule": "explore", "seed": seed}):
-        assert races(compiled, x, **sim), f"seed {seed} {sim}: no report"
+        assert races(compiled, x, program.blocks, **sim), f"{kind} {seed} {seed} {sim}: no report"
     return Counter({"race": 1})
 
 
@@ -147,21 +152,26 @@ def test_random_phases(first, tmp_path):
     sweep(first, 30, tmp_path)
 
 
-def sweep_partial(first: int, count: int, folder: Path) -> Counter:
-    found = sum((check_partial(seed, folder) for seed in range(first, first + count)), Counter())
+MAKERS = {"ranks": (phases.make_partial, phases.text), "blocks": (phases.make_blocks, phases.blocks_text)}
+
+
+def sweep_partial(kind: str, first: int, count: int, folder: Path) -> Counter:
+    found = sum((check_partial(kind, seed, folder) for seed in range(first, first + count)), Counter())
     assert min(found["race"], found["no race"]) >= 0.1 * count, found
     return found
 
 
 @pytest.mark.parametrize("first", range(0, QUICK, 30))
-def test_random_partial_orders(first, tmp_path):
-    sweep_partial(first, 30, tmp_path)
+@pytest.mark.parametrize("kind", MAKERS)
+def test_random_partial_orders(kind, first, tmp_path):
+    sweep_partial(kind, first, 30, tmp_path)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("first", range(QUICK, QUICK + NIGHTLY, 500))
-def test_many_random_partial_orders(first, tmp_path):
-    print(dict(sweep_partial(first, 500, tmp_path)))
+@pytest.mark.parametrize("kind", MAKERS)
+def test_many_random_partial_orders(kind, first, tmp_path):
+    print(dict(sweep_partial(kind, first, 500, tmp_path)))
 
 
 @pytest.mark.nightly
