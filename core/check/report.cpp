@@ -369,7 +369,11 @@ void Analysis::report(const Found& f) {
     std::string s = who(e) + " " + (notify ? "notifies" : kind_text(e.kind));
     if (notify) s += " (value " + std::to_string(value) + ")";
     if (!notify && e.op != ir::OpId{}) s += std::string(" (") + ir::op_row(e.op).name + ")";
-    if (e.site) s += " at " + e.site->span.file_line();
+    if (e.site && e.site->span.known()) {
+      s += " at " + e.site->span.file_line();
+    } else if (e.site) {  // the generated kernel of a host collective: its place is the statement
+      s += " in the dispatch of " + sink_.dispatch_text(metas_[e.meta].info.dispatch);
+    }
     return s;
   };
   d.message = std::string(f.quiet ? "accesses that are not ordered (" : "data race (") + v.id + ", " +

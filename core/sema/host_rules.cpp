@@ -312,6 +312,12 @@ void FunctionBuilder::check_dispatch(const ir::Function& callee, const std::vect
            "X-5: device= of the dispatch of '" + callee.name + "' starts at a negative value; " + forms, {},
            {{"the loop", loop->span}});
   }
+  if (!constant && !world && is_world_size(loop->stop)) {
+    reject(ErrorClass::kParserTypeError, span,
+           "X-5: device= of the dispatch of '" + callee.name + "' runs from '" +
+               ir::dim_text(ir::Dim(loop->start)) + "' to pld.world_size(), which is no constant; " + forms,
+           "start the loop at 0, or end it at a constant", {{"the loop", loop->span}});
+  }
   if (!constant && !world) {
     reject(ErrorClass::kParserTypeError, span,
            "X-5: device= of the dispatch of '" + callee.name + "' runs over '" +

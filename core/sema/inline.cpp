@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "core/sema/builder.h"
 
@@ -106,8 +107,10 @@ Value FunctionBuilder::expand(const std::shared_ptr<FunctionSource>& source, std
   frame.loop_base = loops_.size();
   frame.region_base = regions_.size();
   Frame* caller = frame_;
+  const int depth = std::exchange(expr_depth_, 0);  // the statements of the helper are statements
   const auto leave = [&] {
     frame_ = caller;
+    expr_depth_ = depth;
     expanding_.pop_back();
   };
   expanding_.push_back(source.get());

@@ -8,7 +8,7 @@ import pypto.language.distributed as pld
 import pytest
 from pypto import ir
 from pypto.ir.distributed_compiled_program import DistributedConfig
-from pypto.runtime import RunConfig
+from pypto.runtime import RunConfig, last_report
 
 NR = pl.dynamic("NR")
 ROW = [1, 40]
@@ -74,6 +74,51 @@ def temporaries(x: WORLD, y: pl.Out[WORLD]):
         pass_on(x[first], y[rank], box, pld.window(sig_buf, [m, 1], dtype=pl.INT32), device=rank)
 
 
+@pl.jit
+def stage(x: SLICE, box: BOX):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        box[:] = x
+    return box
+
+
+@pl.jit
+def fetch(y: pl.Out[SLICE], box: BOX):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        ctx = pld.get_comm_ctx(box)
+        left = (pld.rank(ctx) + pld.nranks(ctx) - 1) % pld.nranks(ctx)
+        y[:] = pld.tile.remote_load(box, left, [0, 0], ROW)
+    return y
+
+
+@pl.jit.inline
+def meet(sig):
+    pld.tensor.barrier(sig)
+
+
+@pl.jit.inline
+def meet_again(sig):
+    return pld.tensor.barrier(sig)
+
+
+@pl.jit.inline
+def views(box_buf, sig_buf, n):
+    return pld.window(box_buf, ROW, dtype=pl.FP32), pld.window(sig_buf, [n, 1], dtype=pl.INT32)
+
+
+@pl.jit.host
+def collectives_in_helpers(x: WORLD, y: pl.Out[WORLD]):  # C-1: a statement of a helper is a statement
+    n = pld.world_size()
+    box_buf = pld.alloc_window_buffer(ROW, dtype=pl.FP32)
+    sig_buf = pld.alloc_window_buffer([n, 1], dtype=pl.INT32)
+    box, sig = views(box_buf, sig_buf, n)
+    for r in pl.range(n):
+        stage(x[r], box, device=r)
+    meet(sig)
+    sig = meet_again(sig)
+    for r in pl.range(n):
+        fetch(y[r], box, device=r)
+
+
 @pl.program
 class ProgramInline:
     @pl.function(type=pl.FunctionType.InCore)
@@ -113,7 +158,7 @@ def run(program, x, y):
         program(x, y, config=config(len(x)))
 
 
-PROGRAMS = [helper_with_the_count, helper_with_the_rank, temporaries, ProgramInline]
+PROGRAMS = [helper_with_the_count, helper_with_the_rank, temporaries, collectives_in_helpers, ProgramInline]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: getattr(p, "__name__", None) or p.name)
@@ -123,6 +168,31 @@ def test_other_names(program, count):
     y = np.zeros_like(x)
     run(program, x, y)
     np.testing.assert_array_equal(y, np.roll(x, 1, axis=0))
+
+
+def test_a_race_with_a_host_collective_names_its_statement():  # X-0, M-33
+    @pl.jit
+    def push(x: SLICE, box: BOX):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            ctx = pld.get_comm_ctx(box)
+            pld.tensor.remote_store(x, box, (pld.rank(ctx) + 1) % pld.nranks(ctx), [0, 0])
+        return box
+
+    @pl.jit.host
+    def unordered(x: WORLD):
+        box_buf = pld.alloc_window_buffer(ROW, dtype=pl.FP32)
+        box = pld.window(box_buf, ROW, dtype=pl.FP32)
+        for r in pl.range(pld.world_size()):
+            stage(x[r], box, device=r)
+        pld.tensor.allreduce(box, op=pld.ReduceOp.Max)
+        for r in pl.range(pld.world_size()):
+            push(x[r], box, device=r)
+
+    x = np.random.default_rng(3).standard_normal((2, *ROW), dtype=np.float32)
+    unordered(x, config=config(2))
+    (report,) = (d for d in last_report().diagnostics if d.id == "X-40" and d.severity == "warning")
+    assert "in the dispatch of 'builtin.tensor.allreduce__max__fp32' at " in str(report)
+    assert "<unknown>" not in report.message
 
 
 def test_a_changed_loop_variable_is_no_rank_variable():
