@@ -358,22 +358,28 @@ void Simulation::note_others(Diagnostic& d) const {
   constexpr int kShown = 8;
   std::map<int, const Actor*> seen;  // by rank: somebody of it, blocked ones first
   for (const Actor* a : blocked_actors()) seen.emplace(a->dispatch.rank, a);
+  // A report that stops the call passes here again on its way out of the actor that made it.
+  const auto note = [&](const std::string& text, const Span& span = {}) {
+    for (const auto& n : d.notes) {
+      if (n.text == text) return;
+    }
+    d.notes.push_back({text, span});
+  };
   int shown = 0;
   for (int r = 0; r < ranks; ++r) {
     if (r == d.rank) continue;
     if (++shown > kShown) {
-      d.notes.push_back(
-          {"and " + std::to_string(ranks - kShown - (d.rank >= 0 ? 1 : 0)) + " more ranks", {}});
+      note("and " + std::to_string(ranks - kShown - (d.rank >= 0 ? 1 : 0)) + " more ranks");
       return;
     }
     const auto blocked = seen.find(r);
     if (blocked != seen.end()) {
-      d.notes.push_back({rank_text(r) + " is blocked", blocked->second->span()});
+      note(rank_text(r) + " is blocked", blocked->second->span());
       continue;
     }
     bool open = false;
     for (const auto& step : steps) open = open || (step->rank == r && step->state != HostStep::State::kDone);
-    d.notes.push_back({rank_text(r) + (open ? " is running" : " has finished"), {}});
+    note(rank_text(r) + (open ? " is running" : " has finished"));
   }
 }
 

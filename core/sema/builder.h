@@ -575,7 +575,7 @@ class FunctionBuilder {
   void check_distributed(const ir::OpRow& row, const std::string& spelling, const syn::Expr& call);
   void consume_window(const ExprPtr& e);
   void check_defer_wait(const std::vector<ExprPtr>& args, const Span& span);
-  void check_waiter(const ir::Block& body);
+  bool check_waiter(const ir::Block& body, bool registered = false);
   void check_waiter_task(const ir::Expr& call, const Span& span);
   const LoopInfo* loop_of(const ExprPtr& e) const;
   void note_host_scalar(const ir::Var& var, const ExprPtr& value);

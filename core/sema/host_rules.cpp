@@ -158,21 +158,33 @@ bool is_scalar_work(const ir::TypePtr& t) {
   return t && (t->is_scalar() || t->kind == ir::TypeKind::kCommCtx || t->kind == ir::TypeKind::kArray);
 }
 
+bool reads_data(const ExprPtr& e) {
+  if (!e) return false;
+  if (e->kind == ir::ExprKind::kOp && e->op == ir::OpId::k_read) return true;
+  return std::any_of(e->args.begin(), e->args.end(), reads_data);
+}
+
 }  // namespace
 
-/// Clause c of 03 O-27: nothing but scalar work beside the registrations.
-void FunctionBuilder::check_waiter(const ir::Block& body) {
+/// Clause c of 03 O-27: nothing but scalar work beside the registrations, and no data read after one.
+bool FunctionBuilder::check_waiter(const ir::Block& body, bool registered) {
   for (const auto& s : body) {
-    check_waiter(s->body);
-    check_waiter(s->else_body);
     const auto& v = s->value;
-    if (!v || (v->kind == ir::ExprKind::kOp && v->op == ir::OpId::k_defer_wait)) continue;
-    if (is_scalar_work(v->type) && s->kind != ir::StmtKind::kEval) continue;
+    if (v && v->kind == ir::ExprKind::kOp && v->op == ir::OpId::k_defer_wait) {
+      registered = true;
+      continue;
+    }
+    const bool in_body = check_waiter(s->body, registered);
+    const bool in_else = check_waiter(s->else_body, registered);
+    const bool late = registered && reads_data(v);
+    registered = registered || in_body || in_else;
+    if (!v || (is_scalar_work(v->type) && s->kind != ir::StmtKind::kEval && !late)) continue;
     reject(
         ErrorClass::kInvalidOperationError, v->span.known() ? v->span : s->span,
         "X-63: defer_wait, clause c: after the first registration only further defer_wait calls are allowed",
         "move it to a task of its own that depends on the waiter: 'deps=[tid]'");
   }
+  return registered;
 }
 
 /// Clauses of 03 O-27 that the front end can see.
@@ -189,6 +201,10 @@ void FunctionBuilder::check_defer_wait(const std::vector<ExprPtr>& args, const S
   }
   if (!lowered && region->early_resolve)
     broken("b", "allow_early_resolve=True is not allowed on a waiter region");
+  const ExprPtr& signal = args[0];
+  if (!signal || signal->kind != ir::ExprKind::kVar || signal->var->kind != ir::VarKind::kParam) {
+    broken("d", "signal is directly an INT32 window parameter (no slice, alias, reshape)");
+  }
   bool& known = lowered ? waits_ : regions_.back()->waiter;
   if (!known) {
     for (const auto& s : lowered ? fn->body : *region->block) {
@@ -199,10 +215,6 @@ void FunctionBuilder::check_defer_wait(const std::vector<ExprPtr>& args, const S
         broken("c", "before the first registration only scalar work is allowed");
     }
     known = true;
-  }
-  const ExprPtr& signal = args[0];
-  if (!signal || signal->kind != ir::ExprKind::kVar || signal->var->kind != ir::VarKind::kParam) {
-    broken("d", "signal is directly an INT32 window parameter (no slice, alias, reshape)");
   }
 }
 
@@ -249,8 +261,8 @@ const LoopInfo* FunctionBuilder::loop_of(const ExprPtr& e) const {
   return nullptr;
 }
 
-/// Temporaries, parameters of inline helpers and parts of tuples stay the rank variable or the number of ranks
-/// that they were assigned (03 D-31).
+/// Temporaries, parameters of inline helpers and parts of tuples stay the rank variable or the number of
+/// ranks that they were assigned (03 D-31).
 void FunctionBuilder::note_host_scalar(const ir::Var& var, const ExprPtr& value) {
   if (!in_host() || !value->type || !value->type->is_scalar()) return;
   const LoopInfo* loop = loop_of(value);

@@ -301,3 +301,40 @@ def test_handles_and_tiers(pieces, after, names, load_source):  # D-21, T-9, T-1
         compile_for(program, arrays(2), 2)
     for name in names:
         assert name in str(caught.value), (name, str(caught.value))
+
+
+WAIT = "pld.system.defer_wait({signal}, [0, 0], {expected}, cmp=pld.WaitCmp.{cmp})"
+DEFER = WAIT.format(signal="signal", expected=1, cmp="Ge")
+CLAUSES = [
+    ("e", [WAIT.format(signal="signal", expected=1, cmp="Eq") + HERE]),
+    ("e", [WAIT.format(signal="signal", expected=-1, cmp="Ge") + HERE]),
+    ("d", [WAIT.format(signal="signal[0:2, :]", expected=1, cmp="Ge") + HERE]),
+    ("d", ["other = signal", WAIT.format(signal="other", expected=1, cmp="Ge") + HERE]),
+    ("c", ["pld.system.notify(signal, me, [0, 0], 1, op=pld.NotifyOp.AtomicAdd)", DEFER + HERE]),
+    ("c", [DEFER, "v = pl.read(signal, [1, 0])" + HERE]),
+    ("c", ["for q in pl.range(2):", "    " + DEFER, "v = pl.read(signal, [1, 0])" + HERE, DEFER]),
+    (None, ["v = pl.read(signal, [1, 0])", "for q in pl.range(2):", "    k = q % 2", "    " + DEFER, DEFER]),
+]
+
+
+@pytest.mark.parametrize("clause,lines", CLAUSES, ids=range(len(CLAUSES)))
+def test_the_contract_of_defer_wait(clause, lines, load_source):  # O-27, X-63
+    region = ["with pl.at(level=pl.Level.CORE_GROUP) as tid:", "    me = pld.rank(pld.get_comm_ctx(signal))"]
+    text = text_of(device="\n".join([*region, *("    " + line for line in lines), "y = kernel(x, y, data, signal)"]))
+    program = load_source(text).program
+    if clause is None:
+        compile_for(program, arrays(2), 2)
+        return
+    with pytest.raises(Exception, match=f"clause {clause}") as caught:
+        compile_for(program, arrays(2), 2)
+    assert caught.value.diagnostic.id == "X-63" and f".py:{line_of(text)}:" in str(caught.value)
+
+
+def test_what_the_others_did_is_said_once(load_source):
+    notify = "pld.system.notify(signal, me, [0, 0], 2, op=pld.NotifyOp.AtomicAdd)\n"
+    given = arrays(2)
+    program = load_source(text_of(kernel=f"{notify}signal = pld.tensor.barrier(signal){HERE}\n{COPY}")).program
+    compiled, _ = compile_for(program, given, 2)
+    with pytest.raises(RuntimeError, match="X-52.*'signal_buf' is not zero at entry") as caught:
+        compiled(*given)
+    assert str(caught.value).count("rank 1 (device 1)") == 1

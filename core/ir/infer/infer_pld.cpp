@@ -200,13 +200,15 @@ ExprPtr type_defer_wait(Typer& t) {
   if (!whole) {
     t.value_error(
         "signal must be directly an INT32 window parameter, not a slice, alias or reshape (clause d)",
-        "pass the parameter itself and address the cell with offsets");
+        "pass the parameter itself and address the cell with offsets", "X-63");
   }
   if (t.attrs.get_int(AttrKey::k_cmp) != static_cast<int64_t>(WaitCmp::kGe)) {
-    t.value_error("cmp must be pld.WaitCmp.Ge (clause e)");
+    t.value_error("cmp must be pld.WaitCmp.Ge (clause e)", "wait for a count with cmp=pld.WaitCmp.Ge",
+                  "X-63");
   }
   if (const auto c = const_int(expected); c && (*c < 0 || *c > INT32_MAX)) {
-    t.value_error("expected must be in [0, 2**31 - 1], got " + std::to_string(*c) + " (clause e)");
+    t.value_error("expected must be in [0, 2**31 - 1], got " + std::to_string(*c) + " (clause e)",
+                  "counts start at 1", "X-63");
   }
   return result;
 }
