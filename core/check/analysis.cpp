@@ -273,6 +273,7 @@ void Analysis::access(const Access& x) {
   e.bytes = x.box.bytes();
   Shape shape;
   shape.dtype = x.dtype;
+  shape.lowered = x.internal;
   if (x.view) {
     shape.rank = x.view->rank;
     shape.stride = x.view->stride;
@@ -290,6 +291,7 @@ void Analysis::access(const Access& x) {
   p.box = x.box;
   p.entry = e;
   p.rank = shape.rank;
+  p.lowered = shape.lowered;
   std::copy(shape.stride, shape.stride + shape.rank, p.stride);
   p.changes = x.changes;
   if (p.changes < 0 && x.kind == vm::AccessKind::kWrite && !(seen_ && seen_->replay))
@@ -313,7 +315,7 @@ void Analysis::settle_write() {
     if (seen_) seen_->silent.push_back(p.entry.silent);
   }
   Actor& actor = actors_[static_cast<size_t>(p.actor)];
-  Shape shape{p.rank, p.stride, p.entry.dtype};
+  const Shape shape{p.rank, p.stride, p.entry.dtype, p.lowered};
   compare_cells(actor, p.object, p.box, p.entry, shape);
   compare(actor, p.object, p.part, p.box, p.entry, shape);
 }

@@ -150,6 +150,7 @@ class Analysis final : public Checker {
     Entry entry;
     int rank = 0;
     int64_t stride[vm::kMaxRank] = {};
+    bool lowered = false;
     std::vector<uint8_t> old;
     uint64_t old_hash = 0;
     int changes = -1;
@@ -159,6 +160,7 @@ class Analysis final : public Checker {
     int rank = 0;
     const int64_t* stride = nullptr;
     DType dtype = DType::kNone;
+    bool lowered = false;  ///< not the user's: what the host views tells more
   };
   /// A race found, reported at the end of the round.
   struct Found {

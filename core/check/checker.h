@@ -44,6 +44,9 @@ struct ObjectInfo {
   const uint8_t* data = nullptr;
   int64_t bytes = 0;
   bool carried = false;  ///< holds what an earlier call wrote (03 W-31)
+  /// In elements, of a window as the host views it; empty = unknown.
+  std::vector<int64_t> stride;
+  DType dtype = DType::kNone;  ///< of that view
 };
 
 /// A plain or atomic access (03 M-3), told before it takes effect.

@@ -27,8 +27,13 @@ constexpr int64_t kPatience = 256;
 
 /// Index range of the first common bytes in the coordinates of the root, as far as the strides of the view
 /// tell them.
-void Analysis::locate(Found& f, const Shape& shape) const {
+void Analysis::locate(Found& f, const Shape& of_access) const {
   const Object& o = objects_[static_cast<size_t>(f.object)];
+  Shape shape = of_access;
+  if (shape.lowered && !o.info.stride.empty() && o.info.dtype == shape.dtype) {
+    shape.rank = static_cast<int>(o.info.stride.size());
+    shape.stride = o.info.stride.data();
+  }
   f.object_name = o.info.name;
   f.object_rank = o.info.rank;
   f.window = o.info.window;

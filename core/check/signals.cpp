@@ -51,7 +51,7 @@ void Analysis::notify(Notify&& n) {
   };
   const Box box = box_of_range(n.offset, n.offset + 4);
   const int64_t unit = 1;
-  const Shape shape{1, &unit, DType::kInt32};
+  const Shape shape{1, &unit, DType::kInt32, true};
 
   // Plain accesses of the cell that are not ordered before this notify (03 M-23).
   Earliest racing;

@@ -168,7 +168,7 @@ int HostPlanner::allocate(vm::OpCall& call) {
 }
 
 vm::View HostPlanner::view(vm::OpCall& call) {
-  const WindowBuffer& w = plan_.windows[static_cast<size_t>(call.integer(0))];
+  WindowBuffer& w = plan_.windows[static_cast<size_t>(call.integer(0))];
   const vm::Extents shape = vm::param_list(call, 1, AttrKey::k_shape);
   const auto dtype = static_cast<DType>(call.attr_int(AttrKey::k_dtype));
   vm::View v;
@@ -185,6 +185,10 @@ vm::View HostPlanner::view(vm::OpCall& call) {
                 " bytes, the buffer has " + std::to_string(w.requested);
     d.hint = "use the shape form of alloc_window_buffer; the scalar form counts bytes";
     throw Failure(std::move(d));
+  }
+  if (w.view_stride.empty()) {
+    w.view_stride.assign(v.stride, v.stride + v.rank);
+    w.view_dtype = v.dtype;
   }
   auto* b = new vm::Buffer();
   b->kind = vm::BufferKind::kWindow;

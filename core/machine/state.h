@@ -76,6 +76,8 @@ struct WindowBuffer {
   int domain = -1;
   int64_t cell_base = 0;              ///< of the view through which its cells were named first
   std::vector<int64_t> cell_stride;   ///< in elements; empty: never a signal
+  std::vector<int64_t> view_stride;   ///< in elements, of the host's first view
+  DType view_dtype = DType::kNone;    ///< its
   std::vector<int> ranks;             ///< device set while the host program is planned
   std::vector<vm::BufferRef> slices;  ///< by domain rank
 };

@@ -34,6 +34,10 @@ int32_t Simulation::add_object(ObjectRecord record, vm::Buffer* buffer) {
     info.data = buffer->data;
     info.bytes = buffer->bytes;
     info.carried = record.carried;
+    if (record.window >= 0) {
+      info.stride = windows[static_cast<size_t>(record.window)].view_stride;
+      info.dtype = windows[static_cast<size_t>(record.window)].view_dtype;
+    }
     checker->add_object(index, info);
   }
   objects[static_cast<size_t>(index)] = std::move(record);

@@ -122,3 +122,58 @@ def test_collected_failures_do_not_raise():  # 04 OBS-10
     assert not report.ok and len(report.to_dict()["diagnostics"]) >= 1
     with pytest.raises(pypto.RaceError):
         report.raise_if_failed()
+
+
+@pl.jit
+def reads_on(
+    x: pl.Tensor[[6, 48], pl.FP32],
+    out: pl.Out[pl.Tensor[[6, 48], pl.FP32]],
+    data: pld.DistributedTensor[[6, 48], pl.FP32],
+    signal: pld.DistributedTensor[[3, 1], pl.INT32],
+    cells: pld.DistributedTensor[[4, 2], pl.INT32],
+    peer: pl.Scalar[pl.INDEX],
+    how: pl.Scalar[pl.INDEX],
+):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        data = pl.store(pl.load(x, [0, 0], [6, 48]), [0, 0], data)
+        if how == 0:
+            data = pld.tensor.allreduce(data, signal, op=pld.ReduceOp.Max)
+            out = pl.store(pld.tile.remote_load(data, peer, [4, 28], [1, 8]), [4, 28], out)
+        else:
+            pl.write(cells, [2, 1], 1)
+            pld.system.notify(cells, peer, [2, 1], 1, op=pld.NotifyOp.AtomicAdd)
+            out = pl.store(pl.load(x, [0, 0], [6, 48]), [0, 0], out)
+    return out
+
+
+@pl.jit.host
+def reads_on_host(
+    x: pl.Tensor[[3, 6, 48], pl.FP32], out: pl.Out[pl.Tensor[[3, 6, 48], pl.FP32]], how: pl.Scalar[pl.INDEX]
+):
+    data_buf = pld.alloc_window_buffer([6, 48], dtype=pl.FP32)
+    signal_buf = pld.alloc_window_buffer([3, 1], dtype=pl.INT32)
+    cells_buf = pld.alloc_window_buffer([4, 2], dtype=pl.INT32)
+    for r in pl.range(pld.world_size()):
+        data = pld.window(data_buf, [6, 48], dtype=pl.FP32)
+        signal = pld.window(signal_buf, [3, 1], dtype=pl.INT32)
+        cells = pld.window(cells_buf, [4, 2], dtype=pl.INT32)
+        reads_on(x[r], out[r], data, signal, cells, (r + 1) % 3, how, device=r)
+
+
+@pytest.mark.parametrize(
+    "how,place", [(0, "elements [4, 28:36], bytes 880 to 912"), (1, "elements [2, 1], bytes 20 to 24")]
+)
+def test_places_are_those_of_the_window(how, place):  # 03 X-0: not of the view that a lowered collective makes of it
+    x, out = arrays(3, 6, 48)
+    for slow in (0, 1, 2):  # either side comes first
+        sim = SimOptions(rank_weights={slow: 5})
+        with pytest.raises(RuntimeError, match="race") as caught:
+            reads_on_host(
+                x,
+                out,
+                how,
+                config=RunConfig(
+                    platform="a2a3sim", distributed_config=DistributedConfig(device_ids=[0, 1, 2]), sim=sim
+                ),
+            )
+        assert place in str(caught.value)
