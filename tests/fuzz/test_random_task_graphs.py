@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import warnings
 from collections import Counter
@@ -18,20 +17,9 @@ from pypto.runtime import RunConfig, SimOptions, last_report
 
 sys.path.insert(0, str(Path(__file__).parent))
 import task_graphs
+from loading import load
 
 QUICK, NIGHTLY = 120, 8000
-
-
-def load(text: str, folder: Path, name: str):
-    path = folder / f"{name}.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location(name, path)
-    sys.modules[name] = module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.modules.pop(name)
-    return module.program
 
 
 def run(program, x: np.ndarray, platform: str, **sim) -> list[np.ndarray]:
