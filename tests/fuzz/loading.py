@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that are made as text."""
+"""Programs that are made as text, and many of them in a process of their own."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
+import pickle
 import sys
+import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 
 def load(text: str, folder: Path, name: str):
@@ -19,3 +24,26 @@ def load(text: str, folder: Path, name: str):
     finally:
         sys.modules.pop(name)
     return module.program
+
+
+def in_a_child(work: Callable[[], Any]) -> Any:
+    """What `work` returns, done in a forked process: a program keeps its memory for as long as its process lives."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        try:
+            said = (True, work())
+        except BaseException:
+            said = (False, traceback.format_exc())
+        with os.fdopen(write, "wb") as pipe:
+            pickle.dump(said, pipe)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        told = pipe.read()
+    _, status = os.waitpid(child, 0)
+    assert told, f"the child ended with status {status}"
+    worked, result = pickle.loads(told)
+    assert worked, result
+    return result

@@ -20,7 +20,7 @@ from pypto.runtime import RunConfig, SimOptions, last_report
 
 sys.path.insert(0, str(Path(__file__).parent))
 import phases
-from loading import load
+from loading import in_a_child, load
 
 QUICK, NIGHTLY = 90, 6000
 
@@ -159,10 +159,10 @@ def test_random_partial_orders(kind, first, tmp_path):
 @pytest.mark.parametrize("first", range(QUICK, QUICK + NIGHTLY, 500))
 @pytest.mark.parametrize("kind", MAKERS)
 def test_many_random_partial_orders(kind, first, tmp_path):
-    print(dict(sweep_partial(kind, first, 500, tmp_path)))
+    print(dict(in_a_child(lambda: sweep_partial(kind, first, 500, tmp_path))))
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("first", range(QUICK, QUICK + NIGHTLY, 500))
 def test_many_random_phases(first, tmp_path):
-    print(dict(sweep(first, 500, tmp_path)))
+    print(dict(in_a_child(lambda: sweep(first, 500, tmp_path))))

@@ -17,7 +17,7 @@ from pypto.runtime import RunConfig, SimOptions, last_report
 
 sys.path.insert(0, str(Path(__file__).parent))
 import task_graphs
-from loading import load
+from loading import in_a_child, load
 
 QUICK, NIGHTLY = 120, 8000
 
@@ -91,11 +91,10 @@ def test_random_automatic_graphs(first, tmp_path):  # L-159, L-160
 @pytest.mark.nightly
 @pytest.mark.parametrize("first", range(QUICK, QUICK + NIGHTLY, 1000))
 def test_many_random_automatic_graphs(first, tmp_path):  # L-159, L-160
-    for seed in range(first, first + 1000):
-        check_automatic(seed, tmp_path)
+    in_a_child(lambda: [check_automatic(seed, tmp_path) for seed in range(first, first + 1000)])
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("first", range(QUICK, QUICK + NIGHTLY, 1000))
 def test_many_random_task_graphs(first, tmp_path):
-    print(dict(sweep(first, 1000, tmp_path)))
+    print(dict(in_a_child(lambda: sweep(first, 1000, tmp_path))))
