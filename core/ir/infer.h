@@ -17,8 +17,6 @@ struct InferContext {
   /// Inside a `for lane in pl.split_aiv(2, mode=split_mode)` body: what aiv_shard and aic_gather divide by.
   bool in_split_aiv = false;
   SplitMode split_mode = SplitMode::kNone;
-  /// Statically known size of the domain (host: of the world), 0 = unknown.
-  int64_t domain_size = 0;
   /// In a for or while loop (host rail: 03 C-55).
   bool in_loop = false;
   /// Receives compile-time warnings (class, text, span filled by the caller of infer_op when missing).

@@ -35,19 +35,6 @@ const Type& signal_window(const Typer& t, int i, const std::string& expected) {
   return t.type(i);
 }
 
-void too_few(const Typer& t, int i, int dimension, int64_t found, int64_t needed) {
-  t.value_error("dimension " + std::to_string(dimension) + " of '" + t.param(i) + "' is " +
-                    std::to_string(found) + ", the domain needs " + std::to_string(needed),
-                "cover the domain: pl.dynamic(\"NR\") and pld.world_size()");
-}
-
-/// An extent written P must cover the domain (03 C-9).
-void require_ranks(const Typer& t, int i, size_t dimension) {
-  const Dim& d = t.type(i).shape[dimension];
-  const int64_t n = t.context.domain_size;
-  if (n > 0 && d.is_const() && d.value < n) too_few(t, i, static_cast<int>(dimension), d.value, n);
-}
-
 /// [P, 1] of the InCore rail (03 C-20).
 void kernel_signal(Typer& t, int i) {
   const Type& s = signal_window(t, i, "[P, 1]");
@@ -55,7 +42,6 @@ void kernel_signal(Typer& t, int i) {
     t.value_error("argument '" + t.param(i) + "' must have shape [P, 1], got " + shape_text(s.shape),
                   "allocate the signal as [world_size, 1] INT32");
   }
-  require_ranks(t, i, 0);
 }
 
 /// [2*(P-1), P] of the ring on the InCore rail (03 C-22).
@@ -65,12 +51,7 @@ void kernel_ring_signal(Typer& t, int i) {
     t.value_error("argument '" + t.param(i) + "' must have shape [2*(P-1), P] for mode=\"ring\", got " +
                   shape_text(s.shape));
   }
-  const int64_t n = t.context.domain_size;
-  const int64_t ranks = n > 0 ? n : s.shape[1].is_const() ? s.shape[1].value : -1;
-  if (n > 1 && s.shape[1].is_const() && s.shape[1].value != n) {
-    t.value_error("argument '" + t.param(i) + "' must have exactly P = " + std::to_string(n) +
-                  " columns for mode=\"ring\", got " + shape_text(s.shape));
-  }
+  const int64_t ranks = s.shape[1].is_const() ? s.shape[1].value : -1;
   if (ranks > 1 && s.shape[0].is_const() && s.shape[0].value < 2 * (ranks - 1)) {
     t.value_error("argument '" + t.param(i) + "' must have at least 2*(P-1) = " +
                   std::to_string(2 * (ranks - 1)) + " rows for mode=\"ring\", got " + shape_text(s.shape));
@@ -97,12 +78,6 @@ void host_signal(Typer& t, int i, int64_t lanes) {
                     " must be at least the required lane count " + std::to_string(lanes));
     }
   }
-  const int64_t n = t.context.domain_size;
-  if (n > 0 && s.shape[0].is_const() && s.shape[0].value < n) {
-    t.value_error("signal shape[0] = " + dim_text(s.shape[0]) +
-                      " is smaller than the participating device count " + std::to_string(n),
-                  "allocate the signal with pld.world_size() rows");
-  }
 }
 
 void host_ring_signal(Typer& t, int i) {
@@ -111,12 +86,7 @@ void host_ring_signal(Typer& t, int i) {
     t.value_error("argument '" + t.param(i) + "' must have shape [2*(n-1)+1, n] for mode=\"ring\", got " +
                   shape_text(s.shape));
   }
-  const int64_t n = t.context.domain_size;
-  const int64_t ranks = n > 0 ? n : s.shape[1].is_const() ? s.shape[1].value : -1;
-  if (n > 0 && s.shape[1].is_const() && s.shape[1].value != n) {
-    t.value_error("argument '" + t.param(i) + "' must have exactly " + std::to_string(n) +
-                  " columns for mode=\"ring\", got " + shape_text(s.shape));
-  }
+  const int64_t ranks = s.shape[1].is_const() ? s.shape[1].value : -1;
   if (ranks > 0 && s.shape[0].is_const() && s.shape[0].value < 2 * (ranks - 1) + 1) {
     t.value_error("signal shape[0] = " + dim_text(s.shape[0]) + " must be at least 2*(NR-1) + 1 = " +
                   std::to_string(2 * (ranks - 1) + 1) + " for mode=\"ring\"");
@@ -215,12 +185,6 @@ ExprPtr updated(Typer& t, int i) {
   return t.in_place(i);
 }
 
-/// [P, S] with a row per rank.
-void require_rows(const Typer& t, int i) {
-  t.require_rank(i, 2);
-  require_ranks(t, i, 0);
-}
-
 int64_t reduce_op(Typer& t, int i) { return t.enum_attr(i, AttrKey::k_op, "ReduceOp", 0, 4); }
 
 /// A narrowed target of allreduce (03 C-29).
@@ -313,11 +277,7 @@ ExprPtr type_broadcast(Typer& t) {
   one_lane_signal(t, 1);
   if (!t.has(2) || !t.constant(2)) t.bad(2, "a Python int (the root's rank)");
   const int64_t root = t.int_attr(2, AttrKey::k_root);
-  const int64_t n = t.context.domain_size;
-  if (root < 0 || (n > 0 && root >= n)) {
-    t.value_error("root (" + std::to_string(root) + ") must be a valid rank in [0, " +
-                  (n > 0 ? std::to_string(n) : "P") + ")");
-  }
+  if (root < 0) t.value_error("root (" + std::to_string(root) + ") must be a valid rank in [0, P)");
   distinct(t, {0, 1});
   return updated(t, 0);
 }
@@ -329,7 +289,7 @@ ExprPtr type_allgather(Typer& t) {
   require_full(t, 1);
   require_host_dtype(t, 1);
   t.require_same_dtype(0, 1);
-  require_rows(t, 1);
+  t.require_rank(1, 2);
   const bool row = local.rank() == 2 && !provably_differ(local.shape[0], Dim(1));
   const bool flat = host_rail(t) && local.rank() == 1;
   if ((!row && !flat) || provably_differ(local.shape.back(), target.shape[1])) {
@@ -345,7 +305,7 @@ ExprPtr type_reduce_scatter(Typer& t) {
   static_cast<void>(data_window(t, 0));
   require_full(t, 0);
   require_reduction_dtype(t, 0);
-  require_rows(t, 0);
+  t.require_rank(0, 2);
   reduce_op(t, 2);
   one_lane_signal(t, 1);
   distinct(t, {0, 1});
@@ -361,8 +321,8 @@ void exchange_operands(Typer& t) {
   require_full(t, 1);
   require_host_dtype(t, 1);
   t.require_same_dtype(0, 1);
-  require_rows(t, 0);
-  require_rows(t, 1);
+  t.require_rank(0, 2);
+  t.require_rank(1, 2);
   if (!same_static_shape(input.shape, target.shape)) {
     t.value_error("arguments 'input' and 'target' must have the same shape, got " + shape_text(input.shape) +
                   " and " + shape_text(target.shape));
@@ -377,7 +337,6 @@ void counts(Typer& t, int i, bool flat_ok) {
     t.value_error("argument '" + t.param(i) + "' must have shape " + (flat_ok ? "[P] or [P, 1]" : "[P, 1]") +
                   ", got " + shape_text(c.shape));
   }
-  require_ranks(t, i, 0);
 }
 
 }  // namespace
@@ -405,12 +364,7 @@ ExprPtr type_all_to_all_v(Typer& t) {
   if (signal.rank() != 2 || provably_differ(signal.shape[1], Dim(1))) {
     t.value_error("argument 'signal' must have shape [P, 1], got " + shape_text(signal.shape));
   }
-  const int64_t n = t.context.domain_size;
-  if (n > 0 && signal.shape[0].is_const() && signal.shape[0].value != n) {
-    t.value_error("argument 'signal' must have exactly P = " + std::to_string(n) + " rows, got " +
-                  shape_text(signal.shape));
-  }
-  const int64_t ranks = signal.shape[0].is_const() ? signal.shape[0].value : n;
+  const int64_t ranks = signal.shape[0].is_const() ? signal.shape[0].value : 0;
   const Dim& rows = t.type(1).shape[0];
   if (ranks > 0 && rows.is_const() && rows.value % ranks != 0) {
     t.value_error("the rows of 'target' (" + dim_text(rows) +

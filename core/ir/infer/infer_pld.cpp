@@ -13,13 +13,9 @@ void peer_operand(Typer& t, int i) {
     t.bad(i, "an integer scalar (a rank of the domain)", "keep peers in integers: (me + 1) % nranks",
           real ? "X-27" : "");
   }
-  if (const auto c = t.constant(i)) {
-    const int64_t n = t.context.domain_size;
-    if (*c < 0 || (n > 0 && *c >= n)) {
-      t.value_error("peer " + std::to_string(*c) + " is outside [0, " +
-                        (n > 0 ? std::to_string(n) : std::string("nranks")) + "), the ranks of the domain",
-                    "wrap it with % nranks; peers are domain-relative", "X-20");
-    }
+  if (const auto c = t.constant(i); c && *c < 0) {
+    t.value_error("peer " + std::to_string(*c) + " is outside [0, nranks), the ranks of the domain",
+                  "wrap it with % nranks; peers are domain-relative", "X-20");
   }
   t.index(i);
 }
