@@ -74,8 +74,6 @@ void WindowScan::bind(const ir::Block& block, bool& changed) {
       for (const ir::Var* b : buffers(value)) changed = views_[v.get()].insert(b).second || changed;
     };
     if (s->kind == StmtKind::kAssign) {
-      if (s->targets.size() == 1 && s->targets[0] && s->targets[0]->type->is_scalar())
-        scalars_[s->targets[0].get()] = s->value;
       for (size_t i = 0; i < s->targets.size(); ++i) {
         const bool display = s->value->kind == ExprKind::kTuple && i < s->value->args.size();
         add(s->targets[i], display ? s->value->args[i] : s->value);
@@ -93,29 +91,14 @@ void WindowScan::bind(const ir::Block& block, bool& changed) {
 
 DeviceSet WindowScan::target(const ExprPtr& device) const {
   DeviceSet out;
-  ExprPtr e = device;
-  for (int hops = 0; e && hops < 16; ++hops) {
-    if (is_op(e, OpId::k_scalar_cast)) {
-      e = e->args[0];
-      continue;
-    }
-    if (e->kind != ExprKind::kVar) break;
-    if (const auto loop = loops_.find(e->var.get()); loop != loops_.end()) {
-      if (loop->second.world || !loop->second.known) {
-        out.world = true;
-      } else {
-        for (int64_t r = loop->second.from; r < loop->second.to; ++r) out.ranks.insert(r);
-      }
-      return out;
-    }
-    const auto value = scalars_.find(e->var.get());
-    if (value == scalars_.end()) break;
-    e = value->second;
-  }
+  const ExprPtr e = origin(device);
+  const auto loop = e && e->kind == ExprKind::kVar ? loops_.find(e->var.get()) : loops_.end();
   if (const auto k = ir::const_int(e)) {
     out.ranks.insert(*k);
-  } else {
+  } else if (loop == loops_.end() || loop->second.world || !loop->second.known) {
     out.world = true;
+  } else {
+    for (int64_t r = loop->second.from; r < loop->second.to; ++r) out.ranks.insert(r);
   }
   return out;
 }
@@ -125,16 +108,7 @@ void WindowScan::visit(const ir::Block& block) {
     if (s->kind == StmtKind::kFor) {
       LoopRange range;
       const auto from = s->start ? ir::const_int(s->start) : std::optional<int64_t>(0);
-      ExprPtr stop = s->stop;
-      for (int hops = 0; stop && hops < 16; ++hops) {
-        if (is_op(stop, OpId::k_scalar_cast)) {
-          stop = stop->args[0];
-        } else if (stop->kind == ExprKind::kVar && scalars_.count(stop->var.get())) {
-          stop = scalars_.at(stop->var.get());
-        } else {
-          break;
-        }
-      }
+      const ExprPtr stop = origin(s->stop);
       const auto to = ir::const_int(stop);
       range.known = from && to;
       if (range.known) {
@@ -200,22 +174,35 @@ int64_t WindowScan::size(const DeviceSet& set) const {
   return static_cast<int64_t>(set.ranks.size());
 }
 
+/// What the names and conversions of a scalar lead to.
+ExprPtr WindowScan::origin(ExprPtr e) const {
+  e = resolved(std::move(e), definitions_);
+  while (is_op(e, OpId::k_scalar_cast)) e = resolved(e->args[0], definitions_);
+  return e;
+}
+
 /// The integer expression with the size of the world and constant definitions in place; null: it has other
 /// names.
-ExprPtr WindowScan::in_this_world(const ExprPtr& e, int depth) const {
-  constexpr int kDeepest = 64;  // a parameter may be bound again by what it is
+ExprPtr WindowScan::in_this_world(const ExprPtr& e) const {
   if (!e || ir::const_int(e)) return e;
-  if (depth > kDeepest) return nullptr;
   if (e->kind == ExprKind::kVar) {
     const auto found = definitions_.find(e->var.get());
-    return found == definitions_.end() ? nullptr : in_this_world(found->second, depth + 1);
+    if (found == definitions_.end()) return nullptr;
+    // Once for each name: those of sums of sums would double the work at each step.
+    const auto [known, fresh] = values_.try_emplace(e->var.get(), nullptr);
+    if (fresh) {
+      const ExprPtr value = in_this_world(found->second);
+      values_[e->var.get()] = value;
+      return value;
+    }
+    return known->second;
   }
   if (e->kind != ExprKind::kOp) return nullptr;
   if (e->op == OpId::k_world_size)
     return world_size_ > 0 ? ir::int_const(world_size_, e->type->dtype, e->span) : nullptr;
   std::vector<ExprPtr> args;
   for (const ExprPtr& a : e->args) {
-    args.push_back(in_this_world(a, depth + 1));
+    args.push_back(in_this_world(a));
     if (!args.back()) return nullptr;
   }
   return ir::simplify(ir::op_expr(e->op, std::move(args), e->attrs, e->type, e->span));
@@ -254,13 +241,13 @@ void check_pinned_ranks(const ir::Module& module, const std::vector<int>& device
 }
 
 void check_domain_sizes(const ir::Module& module, int world_size) {
-  constexpr int64_t kMost = 64;
+  constexpr int64_t kMost = 64;  // ranks of a communicator of the cards
   if (world_size <= kMost) return;
   for (const auto& f : module.functions) {
     if (!f->is_host() || f->is_sub_worker) continue;
     const WindowScan scan(*f, world_size);
-    std::set<std::set<int64_t>>
-        seen;  // domains are numbered by their first buffer (03 D-51); empty: the world
+    // Domains are numbered by their first buffer (03 D-51); empty: the world.
+    std::set<std::set<int64_t>> seen;
     walk_stmts(f->body, [&](const ir::StmtPtr& s) {
       for (const auto& v : s->targets) {
         const DeviceSet* set = scan.of_buffer(v.get());
@@ -275,7 +262,7 @@ void check_domain_sizes(const ir::Module& module, int world_size) {
         d.message = "the communication domain 'comm_d" + std::to_string(seen.size() - 1) + "' of '" +
                     f->name + "' (buffer '" + v->name + "') has " + std::to_string(ranks) +
                     " ranks; a device takes at most " + std::to_string(kMost);
-        d.hint = "give device_ids of at most 64 devices, dispatch to fewer of them, or use the simulator";
+        d.hint = "give fewer device_ids, dispatch to fewer of them, or use the simulator";
         d.span = s->span;
         throw Failure(std::move(d));
       }

@@ -55,14 +55,15 @@ class WindowScan {
   void bind(const ir::Block& block, bool& changed);
   void visit(const ir::Block& block);
   DeviceSet target(const ir::ExprPtr& device) const;
-  ir::ExprPtr in_this_world(const ir::ExprPtr& e, int depth = 0) const;
+  ir::ExprPtr origin(ir::ExprPtr e) const;
+  ir::ExprPtr in_this_world(const ir::ExprPtr& e) const;
 
   int world_size_;
   Definitions definitions_;
   std::unordered_map<const ir::Var*, std::set<const ir::Var*>> views_;
   std::unordered_map<const ir::Var*, LoopRange> loops_;
-  std::unordered_map<const ir::Var*, ir::ExprPtr> scalars_;
-  std::unordered_map<const ir::Var*, DeviceSet> sets_;  ///< by buffer
+  mutable std::unordered_map<const ir::Var*, ir::ExprPtr> values_;  ///< of names, by in_this_world
+  std::unordered_map<const ir::Var*, DeviceSet> sets_;              ///< by buffer
   std::vector<const ir::Expr*> collectives_;
   std::vector<std::pair<const ir::Var*, Span>> loop_spans_;
   DeviceSet reached_;
