@@ -197,13 +197,6 @@ class HostRewriter {
   }
 
   void check(const ir::Expr& e, const CollectiveCall& c, int64_t n, int64_t blocks) const {
-    const int64_t cores = module_.arch == ir::Arch::kA5 ? 72 : 48;
-    if (blocks > cores) {
-      refuse("X-30",
-             "core_num=" + std::to_string(blocks) + " exceeds the backend AIV core count (" +
-                 std::to_string(cores) + ")",
-             e.span);
-    }
     if (n < 0) return;
     const ir::Type& s = *c.signal->type;
     const auto extent = [&](size_t dim) { return dim < s.shape.size() ? scan_.extent(s.shape[dim]) : -1; };
@@ -214,9 +207,12 @@ class HostRewriter {
                  std::to_string(n) + ")",
              e.span, "allocate the signal with pld.world_size() rows");
     }
-    if (c.ring && options_.devices && n > 16) {
-      refuse("X-30", "mode=\"ring\" takes 16 or fewer devices on a card, got " + std::to_string(n), e.span,
-             "use mode=\"mesh\", or call the ring from a kernel");
+    constexpr int64_t kMostInRing = 16;  // of cards (03 C-43)
+    if (c.ring && options_.devices && n > kMostInRing) {
+      refuse("X-30",
+             "mode=\"ring\" takes " + std::to_string(kMostInRing) + " or fewer devices on a card, got " +
+                 std::to_string(n),
+             e.span, "use mode=\"mesh\", or call the ring from a kernel");
     }
     if (c.ring && s.rank() == 2) {
       const int64_t rows = 2 * (n - 1) + 1;
