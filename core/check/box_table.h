@@ -90,11 +90,13 @@ class BoxTable {
     node.next = first;
     first = n;
     ++c.elements;
-    ++elements_;
     c.crosses = c.crosses || (box.end() - 1) >> c.bits != box.base >> c.bits;
     return node.value;
   }
-  bool empty() const { return elements_ == 0; }
+  bool empty() const {
+    const auto none = [](const Class& c) { return c.elements == 0; };
+    return std::all_of(near_.begin(), near_.end(), none) && std::all_of(far_.begin(), far_.end(), none);
+  }
   /// A look at `box` comes soon: its places move to the caches.
   void prefetch(const Box& box) const {
     for (const Class& c : near_) {
@@ -228,7 +230,6 @@ class BoxTable {
         *link = node.next;
         node.next = free_;
         free_ = n;
-        --elements_;
         if (--c.elements == 0) c.crosses = false;
       } else {
         link = &node.next;
@@ -237,8 +238,7 @@ class BoxTable {
   }
 
   std::array<Class, 2> near_;  ///< most tables have elements of one or two sizes
-  size_t elements_ = 0;
-  std::vector<Class> far_;
+  std::vector<Class> far_;     ///< of the other sizes
   Chunks<Node, 4096> nodes_;
   uint32_t free_ = 0;
 };
