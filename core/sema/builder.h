@@ -573,6 +573,7 @@ class FunctionBuilder {
   void check_dispatch(const ir::Function& callee, const std::vector<ExprPtr>& args, const ExprPtr& device,
                       const Span& span);
   void check_distributed(const ir::OpRow& row, const std::string& spelling, const syn::Expr& call);
+  void check_intermediate(const std::string& spelling, const Span& span);
   void consume_window(const ExprPtr& e);
   void check_defer_wait(const std::vector<ExprPtr>& args, const Span& span);
   bool check_waiter(const ir::Block& body, bool registered = false);

@@ -187,6 +187,18 @@ bool FunctionBuilder::check_waiter(const ir::Block& body, bool registered) {
   return registered;
 }
 
+/// A host intermediate is made once per call (03 D-22).
+void FunctionBuilder::check_intermediate(const std::string& spelling, const Span& span) {
+  for (const LoopInfo* l : loops_) {
+    if (l->kind == LoopInfo::Kind::kUnroll) continue;
+    reject(ErrorClass::kInvalidOperationError, span,
+           "'" + spelling + "' inside a loop of the HOST orchestrator '" + fn->name +
+               "': a host intermediate is made once per call",
+           "hoist it above the loop; give it a leading dimension and slice it for one per iteration",
+           {{"the loop", l->span}});
+  }
+}
+
 /// Clauses of 03 O-27 that the front end can see.
 void FunctionBuilder::check_defer_wait(const std::vector<ExprPtr>& args, const Span& span) {
   const auto broken = [&](const char* clause, const std::string& text) {

@@ -108,16 +108,7 @@ Value FunctionBuilder::call_operation(ir::OpForm form, const std::string& name, 
   if (!row) unknown_operation(*e.items[0], spelling);
   const bool distributed = form >= ir::kFormPld && form <= ir::kFormPldSystem;
   if (distributed) check_distributed(*row, spelling, e);
-  if (row->id == ir::OpId::k_create_tensor && place() == ir::kPlaceHost) {
-    for (const LoopInfo* l : loops_) {  // 03 D-22
-      if (l->kind == LoopInfo::Kind::kUnroll) continue;
-      reject(ErrorClass::kInvalidOperationError, e.span,
-             "'" + spelling + "' inside a loop of the HOST orchestrator '" + fn->name +
-                 "': a host intermediate is made once per call",
-             "hoist it above the loop; give it a leading dimension and slice it for one per iteration",
-             {{"the loop", l->span}});
-    }
-  }
+  if (row->id == ir::OpId::k_create_tensor && place() == ir::kPlaceHost) check_intermediate(spelling, e.span);
 
   const auto& params = ir::op_params(*row, form);
   const auto& flat = ir::op_params(*row, ir::kFormFlat);
