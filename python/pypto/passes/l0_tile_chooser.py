@@ -96,9 +96,6 @@ def choose_l0_tile(cfg: L0TileConfig) -> L0TileResult:
     """
     from pypto import _core
 
-    native = getattr(_core, "choose_l0_tile", None)
-    if native is None:
-        raise NotImplementedError("pypto._core.choose_l0_tile is missing from this build of the extension module")
-    result = dict(native({f.name: getattr(cfg, f.name) for f in fields(cfg)}))
+    result = dict(_core.choose_l0_tile({f.name: getattr(cfg, f.name) for f in fields(cfg)}))
     result["stationarity"] = Stationarity(result["stationarity"])
     return L0TileResult(**result)
