@@ -103,6 +103,10 @@ WINDOWS = {
     "ring": "[2 * pld.world_size() - 1, pld.world_size()], dtype=pl.INT32",
     "few": "[2, 2], dtype=pl.INT32",
     "short": "[1], dtype=pl.INT32",
+    "fewer": "[pld.world_size() - 1, 1], dtype=pl.INT32",
+    "halved": "[pld.world_size() // 2], dtype=pl.INT32",
+    "tight": "[2 * (pld.world_size() - 1), pld.world_size()], dtype=pl.INT32",
+    "wide": "[2 * pld.world_size(), pld.world_size() + 1], dtype=pl.INT32",
     "free": "[pld.world_size(), pld.world_size()], dtype=pl.INT32",
     "rows": "[2, 64], dtype=pl.FP32",
     "more": "[2, 64], dtype=pl.FP32",
@@ -120,8 +124,9 @@ WINDOWS = {
 def host_text(line):
     """The windows that the line names, a rank loop, and the statement after it."""
     lines = []
+    named = re.findall(r"\w+", re.sub(r'"[^"]*"', "", line))
     for name, what in WINDOWS.items():
-        if name in ("data", "signal") or name in re.findall(r"\w+", line):
+        if name in ("data", "signal") or name in named:
             lines += [f"{name}_buf = pld.alloc_window_buffer({what})", f"{name} = pld.window({name}_buf, {what})"]
     return text_of(buffers="\n".join(lines), views="pass") + f"    {line}{HERE}\n"
 
@@ -141,8 +146,12 @@ HOST = [
         ["rank-1 signal is valid only when one signal lane is required"],
     ),
     ("tensor.allreduce(data, two, core_num=3)", ["must be at least the required lane count"]),
+    ("tensor.allreduce(data, fewer)", ["signal shape[0] (1)", "participating device count"]),
+    ("tensor.allreduce(data, halved)", ["signal shape[0] (1)", "participating device count"]),
     ("tensor.allreduce(data, free)", ["rank-2 signal shape[1] must be constant"]),
-    # C-56, C-57
+    # C-43, C-56, C-57
+    ('tensor.allreduce(data, tight, mode="ring")', ["signal shape[0] (2)", "must be at least 2*(NR-1) + 1"]),
+    ('tensor.allreduce(data, wide, mode="ring")', ["signal shape[1] (3)", "must be the rank count (2)"]),
     ('tensor.allreduce(data, ring, mode="ring", core_num=2)', ['mode="ring" does not support core_num > 1']),
     ('tensor.allreduce(data, few, mode="ring")', ["must be at least 2*(NR-1) + 1"]),
     ("tensor.allreduce(data, core_num=1000)", ["exceeds the backend AIV core count"]),
