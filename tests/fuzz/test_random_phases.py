@@ -21,6 +21,7 @@ from pypto.runtime import RunConfig, SimOptions, last_report
 sys.path.insert(0, str(Path(__file__).parent))
 import phases
 from loading import in_a_child, load
+from phases_text import blocks_text, text
 
 QUICK, NIGHTLY = 90, 6000
 
@@ -80,7 +81,7 @@ def check(seed: int, folder: Path) -> Counter:
     x = phases.inputs(program)
     want_y, want_z, loud = phases.golden(program, x)
     platform = ("a2a3sim", "a5sim")[seed % 2]
-    compiled = compile_for(load(phases.text(program), folder, f"phases_{seed}"), program.p, x, platform)
+    compiled = compile_for(load(text(program), folder, f"phases_{seed}"), program.p, x, platform)
     equal(compiled, x, want_y, want_z, seed)
     found["equal"] += 1
     if seed % 5 == 0:  # the lowered program's text is the same program (04 TXT)
@@ -101,7 +102,7 @@ def check(seed: int, folder: Path) -> Counter:
         want = phases.races(program, k, loud)
         if want is None:
             continue
-        without = load(phases.text(program, k), folder, f"phases_{seed}_{k}")
+        without = load(text(program, k), folder, f"phases_{seed}_{k}")
         compiled = compile_for(without, program.p, x, platform)
         assert races(compiled, x) == want, f"seed {seed} without barrier {k}"
         found["race" if want else "no race"] += 1
@@ -110,13 +111,13 @@ def check(seed: int, folder: Path) -> Counter:
 
 def check_partial(kind: str, seed: int, folder: Path) -> Counter:
     """Ranks, or blocks of ranks, that tell only some of the others."""
-    make, text = MAKERS[kind]
+    make, write = MAKERS[kind]
     program = make(seed)
     x = phases.inputs(program)
     want_y, want_z, loud = phases.golden(program, x)
     want = phases.unordered(program, loud)
     platform = ("a2a3sim", "a5sim")[seed % 2]
-    compiled = compile_for(load(text(program), folder, f"{kind}_{seed}"), program.p, x, platform, program.blocks)
+    compiled = compile_for(load(write(program), folder, f"{kind}_{seed}"), program.p, x, platform, program.blocks)
     if want is None:
         return Counter()
     if not want:
@@ -140,7 +141,7 @@ def test_random_phases(first, tmp_path):
     sweep(first, 30, tmp_path)
 
 
-MAKERS = {"ranks": (phases.make_partial, phases.text), "blocks": (phases.make_blocks, phases.blocks_text)}
+MAKERS = {"ranks": (phases.make_partial, text), "blocks": (phases.make_blocks, blocks_text)}
 
 
 def sweep_partial(kind: str, first: int, count: int, folder: Path) -> Counter:
