@@ -7,8 +7,7 @@
 
 Spellings, signatures and descriptions come from the native module; places, alias class and effects from
 `core/ir/ops.def`, the table that the native module is compiled from; shapes, types, numerics and examples from
-`tools/op_examples.py`, whose examples the tests run. `tools/op_reference_zh.py` has the Chinese texts; what it lacks
-stays English.
+`tools/op_examples.py`, whose examples the tests run. `tools/op_reference_zh.py` must have a Chinese text for each.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import op_meanings_zh
 HEADER = """# 操作参考
 
 程序里可以写的每个操作，按操作表的次序排列。
-本页由 `tools/gen_op_reference.py` 从操作表生成，并由测试比对；还没有译文的说明保留英文。
+本页由 `tools/gen_op_reference.py` 从操作表生成，并由测试比对。
 
 **位置**：K 是 kernel，O 是设备编排，H 是主机编排。
 **结果**：*新值*是新产生的值；*视图*与第一个操作数共用单元；*就地*是被更新的那个操作数；*无*是没有结果，或者是标量。
@@ -205,6 +205,7 @@ TEXTS = {
     # Numerics.
     "1e-6 absolute for every finite argument": "对任何有限的自变量，绝对误差 1e-6",
     "4 ulp in FP32; subnormals kept (O-313)": "FP32 里 4 ulp；保留次正规数（O-313）",
+    "4 ulp": "4 ulp",
     "4 ulp; `log 0 = -inf`": "4 ulp；`log 0 = -inf`",
     "4 ulp; integers toward zero": "4 ulp；整数向零取整",
     "4 ulp; integers toward zero (O-306)": "4 ulp；整数向零取整（O-306）",
@@ -273,13 +274,21 @@ CITED = re.compile(r"(?P<meaning>.*?)(?: \((?P<rules>(?:chapter|O-|03 )[^()]*)\)
 
 
 def say(text: str) -> str:
-    """Return the Chinese text for an English one, or the English one where there is none."""
+    """Return the Chinese text for an English one.
+
+    Raises
+    ------
+    KeyError
+        If a text with words has none here.
+    """
     if text in TEXTS:
         return TEXTS[text]
     if re.fullmatch(r"[A-Z0-9]+(, [A-Z0-9]+)+", text):  # types
         return text.replace(", ", "、")
     cited = CITED.fullmatch(text)
     if cited is None or cited["meaning"] not in op_meanings_zh.MEANINGS:
+        if re.search(r"[a-z]{3}", re.sub(r"`[^`]*`", "", text)):
+            raise KeyError(f"no Chinese text for {text!r}: add it to tools/op_reference_zh.py or op_meanings_zh.py")
         return text
     rules = (cited["rules"] or "").replace(" - ", " 至 ").replace(", ", "、")
     rules = re.sub(r"chapter (\d+) section (\d+)", r"第 \1 章第 \2 节", rules)
